@@ -20,16 +20,16 @@ import (
 	"coder/internal/tool/delegate"
 )
 
-// notForSubagents reports whether a tool belongs to the agent that the person talks to: handing
-// work on, the list of what is to be done, questions and plans for the person.
+// notForSubagents reports whether a tool is only for the main agent:
+// delegation, the todo list, questions and plans for the user.
 func notForSubagents(name string) bool {
 	return slices.Contains([]tool.Class{
 		tool.Delegates, tool.ReadsTodos, tool.WritesTodos, tool.AsksPerson, tool.EndsPlan, tool.GivesAnswer,
 	}, tool.ClassOf(name))
 }
 
-// loadAgents reads the agents of the project, the person and plugins. What is wrong with
-// them is said once, however many sessions follow each other.
+// loadAgents reads the project's, the user's and the plugins'
+// agents. It reports each problem once, even over several sessions.
 func (a *App) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 	var roots []subagent.Root
 	if !a.Options.Bare {
@@ -54,7 +54,7 @@ func (a *App) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 	return agents.With(a.Options.Driver.Agents), unusable
 }
 
-// taskTool is how the model hands work over.
+// taskTool returns the tool with which the model delegates.
 func taskTool(agents subagent.Catalogue, run func(context.Context, delegate.Job) (delegate.Report, error)) tool.Tool {
 	o := delegate.Options{Default: subagent.General, Spawn: run}
 	for _, d := range agents {
@@ -63,7 +63,7 @@ func taskTool(agents subagent.Catalogue, run func(context.Context, delegate.Job)
 	return delegate.Task(o)
 }
 
-// listing is the agents for those who list them.
+// listing returns a function that lists the agents.
 func listing(agents subagent.Catalogue, unusable []subagent.Warning) func() (items []slash.Item, warnings []string) {
 	return func() (items []slash.Item, warnings []string) {
 		for _, d := range agents {
@@ -76,8 +76,7 @@ func listing(agents subagent.Catalogue, unusable []subagent.Warning) func() (ite
 	}
 }
 
-// crew is the agents that the main one can hand work to in a session, with what
-// the main one works with.
+// crew has a session's subagents, with the main agent's settings.
 type crew struct {
 	agents   subagent.Catalogue
 	settings func() orchestrator.Settings
@@ -85,8 +84,7 @@ type crew struct {
 	spawn    supervisor.Spawn
 }
 
-// run has a job done by its agent, with what the main agent has at this moment
-// and no more.
+// run delegates a job to its subagent, with the main agent's current permissions at most.
 func (c *crew) run(ctx context.Context, job delegate.Job) (delegate.Report, error) {
 	d, ok := c.agents.Find(job.Agent)
 	if !ok {
@@ -94,7 +92,7 @@ func (c *crew) run(ctx context.Context, job delegate.Job) (delegate.Report, erro
 	}
 	set := c.settings()
 	set.Tools = d.Narrow(set.Tools, notForSubagents)
-	set.System = d.System(set.System + "\n" + set.ModeText) // it is told once, for all of its conversation
+	set.System = d.System(set.System + "\n" + set.ModeText) // a subagent gets it once, for its whole conversation
 	set.Model = cmp.Or(d.Model, set.Model)
 	set.MaxSteps = min(d.MaxSteps, set.MaxSteps)
 	runner := *c.runner

@@ -14,22 +14,21 @@ import (
 	"coder/internal/model/provider"
 )
 
-// keysDir is the folder below the user's own in which API keys are saved where the system has no
-// keychain. No command sees it.
+// keysDir is the folder in CODER_HOME for API keys if the system has no keychain. Commands cannot see it.
 const keysDir = "api-keys"
 
-// KeysDir is where API keys are saved where the system has no keychain.
+// KeysDir returns the folder for API keys if the system has no keychain.
 func (a *App) KeysDir() string { return filepath.Join(a.Home, keysDir) }
 
-// Hide keeps a key that was entered off the screen and the disk.
+// Hide makes coder mask a key that the user entered, on the screen and on disk.
 func (a *App) Hide(key string) { a.keys.conceals(a).Learn(key) }
 
-// keychain is where coder setup saves keys.
+// keychain returns the store in which coder setup saves keys.
 func (a *App) keychain() keychain.Store {
 	return keychain.Store{Dir: a.KeysDir(), Getenv: a.Env.Getenv}
 }
 
-// saveKey saves the key of an endpoint for its server.
+// saveKey saves an endpoint's key for its server.
 func (a *App) saveKey(ctx context.Context, c config.Provider) (keychain.Place, error) {
 	place, err := a.keychain().Save(ctx, c.BaseURL, c.APIKey)
 	if err != nil {
@@ -38,8 +37,8 @@ func (a *App) saveKey(ctx context.Context, c config.Provider) (keychain.Place, e
 	return place, nil
 }
 
-// savedKey reads the key that coder setup saved for the server of c. A key that the server
-// rejected is read again: it may have been replaced.
+// savedKey reads the key that coder setup saved for c's server. It reads
+// a key again that the server rejected: the user may have replaced it.
 func (a *App) savedKey(c config.Provider) func(context.Context, string) (string, error) {
 	return func(ctx context.Context, refused string) (string, error) {
 		a.keys.mu.Lock()
@@ -61,7 +60,7 @@ func (a *App) savedKey(c config.Provider) func(context.Context, string) (string,
 	}
 }
 
-// KeySource names where the API key of the endpoint in use comes from; "" without a key.
+// KeySource returns the source of the API key in use, or "" without a key.
 func (a *App) KeySource() string {
 	c := a.endpoint()
 	switch {
@@ -77,13 +76,13 @@ func (a *App) KeySource() string {
 	return ""
 }
 
-// rejection is the error of a server that did not accept the API key. It names where the key
-// came from, and what to do.
+// rejection is the error of a server that rejected the API
+// key. It says where the key came from, and what to do.
 type rejection struct{ error }
 
 func (rejection) Is(target error) bool { return target == provider.ErrAuth }
 
-// rejects names the source of the key in errors of a server that does not accept it.
+// rejects adds the source of the key to errors of a server that rejects it.
 type rejects struct {
 	provider.Provider
 	app *App
@@ -99,7 +98,7 @@ func (r rejects) Stream(ctx context.Context, req provider.Request) iter.Seq2[pro
 	}
 }
 
-// rejected is err, with the source of the key if the server did not accept it.
+// rejected adds the source of the key to err if the server rejected the key.
 func (a *App) rejected(err error) error {
 	e, ok := errors.AsType[*provider.Error](err)
 	if !ok || !errors.Is(err, provider.ErrAuth) || e.Status != 401 && e.Status != 403 {
@@ -118,11 +117,10 @@ func (a *App) rejected(err error) error {
 	return &named
 }
 
-// keyBeginnings are how the API keys of vendors begin.
+// keyBeginnings lists the prefixes of vendors' API keys.
 var keyBeginnings = []string{"sk-", "sk_", "gsk_", "AIza", "xai-", "ghp_", "github_pat_", "hf_", "nvapi-", "pplx-", "Bearer "}
 
-// LooksLikeKey reports whether text that was entered where none belongs is an API key, which
-// must not be printed.
+// LooksLikeKey reports whether text entered in the wrong place is an API key, which must not be printed.
 func LooksLikeKey(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, b := range keyBeginnings {

@@ -1,7 +1,6 @@
-// Package app builds the parts of the program from its configuration: the
-// settings of a workspace, the store of its sessions, the model, the judge, the
-// tools and the engine of a session. With cli it is the only package that reads
-// the environment, the clock and chance.
+// Package app builds the parts of coder from its configuration: a workspace's
+// settings, the store of its sessions, the model, the judge, the tools and a session's
+// engine. Only app and cli read the environment, the clock and random numbers.
 package app
 
 import (
@@ -46,7 +45,7 @@ import (
 	"coder/internal/tool/structured"
 )
 
-// Env is the world the program works in.
+// Env is coder's environment.
 type Env struct {
 	Environ []string
 	Dir     string // the working directory; empty if there is none
@@ -54,27 +53,25 @@ type Env struct {
 	Managed string // folder of the managed settings; "" is that of the machine. Tests name another
 	// Exe is the path of this program, which runs itself to confine commands.
 	Exe string
-	// Sleep, if set, passes the time between attempts instead of real time.
+	// Sleep, if set, replaces the real clock's sleep between attempts.
 	Sleep func(context.Context, time.Duration) error
-	// Patience is how many times as long as usual is waited for what should come soon: a
-	// busy machine takes its time. Zero is once.
+	// Patience multiplies short timeouts, for busy machines. Zero means one.
 	Patience int
-	// Releases, if set, is where newer versions are instead of where the build says.
+	// Releases, if set, replaces the build's source of newer versions.
 	Releases update.Source
-	// WrapStore, if set, wraps the store of sessions. Tests break it.
+	// WrapStore, if set, wraps the session store. Tests use it for failures.
 	WrapStore func(event.Store) event.Store
-	// Disk, if set, is what sessions, and what can be undone, are written to.
-	// Tests let it fail.
+	// Disk, if set, is the disk for sessions and undo data. Tests let it fail.
 	Disk Disk
 }
 
-// Disk is what is written to: files, and the directory of what can be undone.
+// Disk writes files, and the folder with the undo data.
 type Disk interface {
 	disk.Disk
 	Below(*os.Root) disk.Disk
 }
 
-// Getenv looks a variable up; an unset one is empty.
+// Getenv returns a variable's value, or "" if it is unset.
 func (e Env) Getenv(name string) string {
 	for i := len(e.Environ) - 1; i >= 0; i-- {
 		if k, v, ok := strings.Cut(e.Environ[i], "="); ok && k == name {
@@ -84,123 +81,121 @@ func (e Env) Getenv(name string) string {
 	return ""
 }
 
-// Options are what one run asks for beside the configuration.
+// Options are one run's options in addition to the configuration.
 type Options struct {
-	Dir          string // the workspace, if it is not the working directory
+	Dir          string // the workspace, if not the working directory
 	ConfigFile   string
-	Profile      string // of the settings
+	Profile      string // from the settings
 	Provider     string // a preset, or an address
 	Model        string
-	Set          []string // settings of this run, as KEY=VALUE
+	Set          []string // settings for this run, as KEY=VALUE
 	MaxSteps     int
-	Effort       string // how hard the model is to think
+	Effort       string // reasoning effort
 	MaxBudgetUSD float64
-	WaitLimit    time.Duration // how long a turn may wait for the end of a limit
+	WaitLimit    time.Duration // how long a turn may wait for a limit to end
 	Mode         string
-	NoYolo       bool // the mode is one that nothing can lead to
+	NoYolo       bool // never switch to yolo mode
 	AutoApprove  bool
 	Lang         string
 	NoColor      bool
-	SystemPrompt string // in place of our own
-	AppendSystem string // added to the system prompt
+	SystemPrompt string // replaces coder's own
+	AppendSystem string // appended to the system prompt
 	Script       string // a file that plays the model
-	Ephemeral    bool   // nothing is kept on disk
-	Bare         bool   // no settings, rules, skills and the like of the home and the project are read
-	Attended     bool   // a person is there to be asked
+	Ephemeral    bool   // save nothing on disk
+	Bare         bool   // read no settings, rules, skills etc. of the home and the project
+	Attended     bool   // a user is present to answer questions
 
 	AllowTools, DenyTools []rule.Spec
-	OnlyTools             *[]rule.Spec // if set, no other tools of our own
-	Schema                []byte       // of the answer, if it is to have a certain form
+	OnlyTools             *[]rule.Spec // if set, the only tools of coder's own
+	Schema                []byte       // the answer's JSON schema, if any
 	FallbackModel         string
-	AddDirs               []string // further folders the file tools may use
+	AddDirs               []string // more folders for the file tools
 
-	MCPConfig []string // files of MCP servers, or their text itself
-	StrictMCP bool     // there are no others
+	MCPConfig []string // files with MCP servers, or their content
+	StrictMCP bool     // only these servers
 
-	PluginDirs []string // plugins of this run alone
-	Driver     Driver   // the program that drives this one, if one does
+	PluginDirs []string // plugins for this run only
+	Driver     Driver   // the driving program, if any
 
-	Speech export.Speech // how what is written down for people speaks
+	Speech export.Speech // the language of texts for people
 }
 
-// Driver is what a program that drives a session brings to it. It counts as the
-// person's own.
+// Driver is what a driving program adds to a session. It counts as the user's own.
 type Driver struct {
-	Hooks    []hooks.Hook // functions of its own on events
+	Hooks    []hooks.Hook // its functions on events
 	Callback func(ctx context.Context, id string, input json.RawMessage) (json.RawMessage, error)
 	Agents   []subagent.Definition
-	Servers  []string // MCP servers that are a part of it
+	Servers  []string // MCP servers inside it
 	Relay    func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
-	Buffer   files.Buffer // what the person has not saved in their editor
+	Buffer   files.Buffer // unsaved files in the user's editor
 }
 
-// App is the program put together for one workspace.
+// App is coder, put together for one workspace.
 type App struct {
 	Settings
 	Env     Env
 	Options Options
 	Modes   *mode.State // the mode of work
-	// Play, if set, plays the model instead of the one that is configured.
+	// Play, if set, replaces the configured model.
 	Play provider.Provider
 	// Terminal, if set, sends bytes to the person's terminal.
 	Terminal func(bytes string)
-	// JobEnded, if set before a session is opened, is called when a command in the background
-	// has ended that no call waits for.
+	// JobEnded, if set before a session is opened, is called when
+	// a background command has ended that no call waits for.
 	JobEnded func(slash.Job)
-	// OwnKeys are the keys that the person bound, and what they do.
+	// OwnKeys are the user's key bindings, each a key and its action.
 	OwnKeys [][2]string
-	// Recorded, if set, stands for what a session that is run again must not reach.
+	// Recorded, if set, replaces everything that a rerun session must not reach.
 	Recorded *Recorded
-	// Store opens what is kept of the workspace, once.
+	// Store opens the workspace's stored data, once.
 	Store func() *Store
 
-	// models are those that the endpoint of this address says it has, for completion.
+	// models caches the names of the models at an endpoint, for completion.
 	models struct {
 		of    string
 		names []string
 	}
-	door       program.Door // to programs that run outside the sandbox; see Door
-	elsewhere  []string     // workspaces of the program that this one was made by
+	door       program.Door // for programs outside the sandbox; see Door
+	elsewhere  []string     // workspaces of the App that made this one
 	warn       func(string)
 	shell      shell.Program // runs every command
-	hooks      []hooks.Hook  // commands on events, of the settings
-	servers    []lsp.Kind    // language servers of the settings
+	hooks      []hooks.Hook  // commands on events, from the settings
+	servers    []lsp.Kind    // language servers from the settings
 	mcpServers []mcp.Server
-	mcpLeft    []mcp.Status // those that are not used
+	mcpLeft    []mcp.Status // skipped servers
 	plugins    []usedPlugin
 	telemetry  telemetry.Settings
-	mcp        *mcp.Host                     // of the session in use; nil if there are none
-	chosen     atomic.Pointer[string]        // the model that /model chose
-	theme      atomic.Pointer[string]        // of the screen, chosen during the session
-	effort     atomic.Pointer[string]        // how hard the model is to think, by whoever drives the session
-	noted      sync.Once                     // how the folder stood in the book of trust at the start
-	inBook     bool                          // it was trusted there
-	jobs       atomic.Pointer[bash.Jobs]     // of the session in use
-	switched   atomic.Pointer[config.Config] // the settings of the profile that /model chose
+	mcp        *mcp.Host                     // the current session's; nil if there are none
+	chosen     atomic.Pointer[string]        // the model chosen with /model
+	theme      atomic.Pointer[string]        // the screen's, chosen during the session
+	effort     atomic.Pointer[string]        // reasoning effort set by the driver
+	noted      sync.Once                     // reads the folder's initial trust into inBook
+	inBook     bool                          // the folder was trusted
+	jobs       atomic.Pointer[bash.Jobs]     // the current session's
+	switched   atomic.Pointer[config.Config] // the settings of the profile chosen with /model
 	windows    remembered[heardWindow]       // of models, by the word of their servers
-	beside     provider.Beside               // what servers are asked in the session in use
-	blind      provider.Blind                // the models that refused pictures
+	beside     provider.Beside               // additional requests to servers in the current session
+	blind      provider.Blind                // models that rejected images
 	lists      remembered[[]string]          // of models, by the word of their servers
-	guards     remembered[string]            // of other agents in the project, by their content
+	guards     remembered[string]            // project files that restrict other agents, by content
 	keys       keyring                       // printed by commands
-	spending   spending                      // of the user today, where managed settings limit it
-	live       live                          // what sessions ask
-	bangDirect atomic.Bool                   // the person chose in this process that their ! commands run unasked
-	told       map[string]bool               // what was said once
-	lib        *library                      // once it is asked for
+	spending   spending                      // the user's usage today, if managed settings limit it
+	live       live                          // the provider that sessions ask
+	bangDirect atomic.Bool                   // the user chose in this process to run their ! commands without approval
+	told       map[string]bool               // messages shown once
+	lib        *library                      // once needed
 
-	answer *structured.Answer // nil unless answers are to have a certain form
+	answer *structured.Answer // nil unless answers need a certain form
 
-	checks      atomic.Pointer[verify.Checks] // of the session that is open
-	turn        atomic.Pointer[tally]         // what its turn takes
+	checks      atomic.Pointer[verify.Checks] // the open session's
+	turn        atomic.Pointer[tally]         // what the current turn has used
 	judge       *judge.Judge                  // once a session is open
 	memoryIndex atomic.Pointer[string]        // nil: not read yet
-	asked       sync.Map                      // calls by their ids that nobody could be asked about, as they were judged
-	set         tool.Set                      // what the model may call, once a session is open
+	asked       sync.Map                      // judged calls without anyone to approve them, by id
+	set         tool.Set                      // the model's tools, once a session is open
 }
 
-// New puts the program together under the settings of a workspace. What is wrong
-// with them and does not keep it from working is told to warn.
+// New puts coder together with a workspace's settings. It reports problems that do not prevent work to warn.
 func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
 	a := &App{Settings: s, Env: env, Options: o, warn: warn, shell: shell.Find(), told: make(map[string]bool)}
 	a.Store = sync.OnceValue(a.openStore)
@@ -231,8 +226,8 @@ func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
 	return a, nil
 }
 
-// findAddDirs makes out the further folders, from where the person is. They mean
-// the same to file tools and to commands.
+// findAddDirs resolves the additional folders from the working
+// directory. They apply to file tools and to commands.
 func (a *App) findAddDirs() error {
 	named := a.Options.AddDirs
 	a.Options.AddDirs = nil
@@ -246,7 +241,7 @@ func (a *App) findAddDirs() error {
 	return nil
 }
 
-// readSchema reads the form that answers are to have.
+// readSchema reads the schema for answers.
 func (a *App) readSchema() (err error) {
 	if a.Options.Schema == nil {
 		return nil
@@ -257,11 +252,10 @@ func (a *App) readSchema() (err error) {
 	return nil
 }
 
-// Structured is the answer of the turn that ended, in the form that was asked
-// for; nil if none was.
+// Structured returns the ended turn's answer in the requested form, or nil.
 func (a *App) Structured() json.RawMessage { return a.answer.Take() }
 
-// checkData refuses a data folder that is not ours to write to.
+// checkData returns an error if coder must not write to the data folder.
 func (a *App) checkData() error {
 	if a.Options.Ephemeral {
 		return nil
@@ -269,7 +263,7 @@ func (a *App) checkData() error {
 	info, err := os.Lstat(a.data())
 	switch {
 	case err != nil:
-		return nil // it will be made, or its making will say why not
+		return nil // creating it later will report any problem
 	case info.Mode()&fs.ModeSymlink != 0:
 		if leadsOut(a.Root, a.data()) {
 			return configf("%s is a link that leads outside the project; remove it, or use --no-session-persistence", a.data())
@@ -280,19 +274,19 @@ func (a *App) checkData() error {
 	return nil
 }
 
-// data is the folder that holds what the program keeps about the workspace.
+// data returns the folder for coder's data about the workspace.
 func (a *App) data() string { return filepath.Join(a.Root, ".coder") }
 
-// Error is something that the person can put right.
+// Error is an error that the user can fix.
 type Error struct {
 	Kind Kind
 	Err  error
 }
 
-// Kind says what is wrong.
+// Kind is the kind of an Error.
 type Kind int
 
-// What can be wrong.
+// The kinds of errors.
 const (
 	BadInput Kind = iota
 	BadConfig
@@ -310,8 +304,7 @@ func configf(format string, args ...any) error {
 	return &Error{BadConfig, fmt.Errorf(format, args...)}
 }
 
-// NewSessionID makes an id that sorts by time: the second, then the part of it,
-// then chance.
+// NewSessionID returns an id that sorts by time: seconds, a fraction of a second, and random digits.
 func NewSessionID(now time.Time) string {
 	var b [2]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -319,7 +312,7 @@ func NewSessionID(now time.Time) string {
 	return fmt.Sprintf("sess_%010d_%04x%s", now.Unix(), min(fraction, 1<<16-1), hex.EncodeToString(b[:]))
 }
 
-// ValidSessionID reports whether s can name a session.
+// ValidSessionID reports whether s is a valid session id.
 func ValidSessionID(s string) bool {
 	if s == "" || len(s) > 128 || s[0] == '.' {
 		return false
@@ -329,13 +322,12 @@ func ValidSessionID(s string) bool {
 	})
 }
 
-// NewID makes an id of twelve random characters behind a prefix that says
-// what it names.
+// NewID returns prefix with twelve random characters.
 func NewID(prefix string) string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return prefix + "_" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))[:12]
 }
 
-// oneLine is foreign text made fit for a list.
+// oneLine prepares foreign text for a list.
 func oneLine(s string) string { return sanitize.Line(s, 400) }

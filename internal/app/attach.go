@@ -18,7 +18,7 @@ import (
 	"coder/internal/tool/files"
 )
 
-// attachments read the files that messages name.
+// attachments returns the reader of files that messages name.
 func (a *App) attachments(t *toolkit) *orchestrator.Attachments {
 	o := files.Options{Shows: a.shows, PDF: a.pdfReader(t.confiner), Buffer: a.Options.Driver.Buffer}
 	tools := []tool.Tool{files.Read(t.project.ws, &t.seen.files, o), files.List(t.project.ws), files.Attach(o)}
@@ -27,13 +27,13 @@ func (a *App) attachments(t *toolkit) *orchestrator.Attachments {
 	}
 	set, err := tool.NewSet(tools...)
 	if err != nil {
-		panic(err) // three tools with three names
+		panic(err) // three tools with different names
 	}
 	return &orchestrator.Attachments{Set: set, Tool: files.AttachTool, Outside: outside{a}, Blind: func() error { return a.shows("image/png") }}
 }
 
-// shows is why the model cannot be shown a picture or a PDF that a person attached. A model of
-// which nothing is known may be: its server says so if not.
+// shows returns an error if the model cannot see an attached picture
+// or PDF. An unknown model may see it: otherwise its server says so.
 func (a *App) shows(mediaType string) error {
 	model := a.ModelName()
 	switch {
@@ -47,12 +47,12 @@ func (a *App) shows(mediaType string) error {
 	return nil
 }
 
-// outside finds the files that a person names outside the workspace and its further folders.
+// outside finds files that the user names outside the workspace and its additional folders.
 type outside struct{ *App }
 
 var errInside = errors.New("in the workspace")
 
-// Locate is the absolute path of a file outside.
+// Locate returns the absolute path of a file outside.
 func (a outside) Locate(path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		path = filepath.Join(a.Env.Getenv("HOME"), rest)
@@ -71,9 +71,9 @@ func (a outside) Locate(path string) (string, error) {
 
 func (a outside) Stat(path string) (fs.FileInfo, error) { return os.Stat(path) }
 
-// Picture is the picture in a file that a person named, if it is one.
+// Picture returns the picture in a file that the user named, or nil if it is none.
 func (a *App) Picture(path string) (*chat.Image, error) {
-	const begins = 16 // bytes that tell a picture
+	const begins = 16 // bytes that identify a picture
 	head, _, err := repofile.OwnHead(path, begins)
 	if err != nil || !files.IsPicture(head) {
 		return nil, err
@@ -89,8 +89,8 @@ func (a *App) Picture(path string) (*chat.Image, error) {
 	return &img, err
 }
 
-// clipboards are the programs that print the picture in the clipboard, by the variable that says
-// that they can.
+// clipboards are the programs that print the clipboard's
+// picture, each with the variable that makes it usable.
 var clipboards = []struct {
 	variable string
 	command  []string
@@ -100,7 +100,7 @@ var clipboards = []struct {
 	{"", []string{"pngpaste", "-"}},
 }
 
-// Clipboard is the picture in the clipboard.
+// Clipboard returns the picture in the clipboard.
 func (a *App) Clipboard(ctx context.Context) (chat.Image, error) {
 	if err := a.shows("image/png"); err != nil {
 		return chat.Image{}, err
@@ -118,7 +118,7 @@ func (a *App) Clipboard(ctx context.Context) (chat.Image, error) {
 		cmd := a.Door().Command(ctx, c.command[0], c.command[1:]...)
 		cmd.Stdout = out
 		if cmd.Run() != nil || len(out.Bytes()) == 0 {
-			continue // there is none in it
+			continue // no picture in it
 		}
 		return files.Picture(out.Bytes())
 	}

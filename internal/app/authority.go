@@ -16,8 +16,8 @@ import (
 	"coder/internal/record/undo/gitindex"
 )
 
-// key is what this user's records are sealed with. Where none can be kept there
-// is one for this process alone: later ones will not know its seals.
+// key returns the key that seals this user's records. If it cannot be saved,
+// it is for this process only: later processes will not accept its seals.
 func (s *Store) key() *authkey.Key {
 	if s.ephemeral {
 		return authkey.Temporary()
@@ -39,9 +39,8 @@ func (s *Store) copied(sessionID string) bool {
 	return err == nil && report.Imported > 0 && !report.Found
 }
 
-// doubt says why nothing in the logs of a session counts, whoever sealed it: they
-// are not what was left there, belong to somebody else, or come and go with a
-// repository.
+// doubt returns why nothing in a session's logs counts, even if sealed, or
+// "": the logs were changed, belong to another user, or are tracked by git.
 func (s *Store) doubt(sessionID string) string {
 	switch {
 	case s.ephemeral:
@@ -70,8 +69,7 @@ func (s *Store) doubt(sessionID string) string {
 	return ""
 }
 
-// tracked is a file in dir that git keeps track of, by its name in the
-// repository; "" if there is none. An index that cannot be read may name any.
+// tracked returns the name of a git-tracked file in dir, or "". An unreadable index may contain any file.
 func tracked(dir string) string {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -85,7 +83,7 @@ func tracked(dir string) string {
 	files, _ := filepath.Glob(filepath.Join(git, "sharedindex.*"))
 	for _, file := range append(files, filepath.Join(git, "index")) {
 		data, err := repofile.Below(git).Read(filepath.Base(file), maxGitIndex)
-		spelt := len(data) > 8 && binary.BigEndian.Uint32(data[4:]) < 4 // every name in full
+		spelt := len(data) > 8 && binary.BigEndian.Uint32(data[4:]) < 4 // all names in full
 		if errors.Is(err, fs.ErrNotExist) || err == nil && spelt && !bytes.Contains(data, []byte(folder)) {
 			continue
 		}

@@ -11,25 +11,24 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// bangKey is the setting that lets the commands of a person run unasked, and bangDirect its value
-// for that.
+// bangKey is the setting that runs the user's ! commands without approval, and bangDirect its value for that.
 const (
 	bangKey    = "approval.bang"
 	bangDirect = "direct"
 )
 
-// MayDirectBang reports whether the person's own settings decide about the commands that they
-// type behind !: no stronger layer does, and there is a folder for these settings.
+// MayDirectBang reports whether the user's own settings decide about !
+// commands: no stronger layer does, and the folder for these settings exists.
 func (a *App) MayDirectBang() bool {
 	source := a.Report.Origin(bangKey).Source
 	return a.Home != "" && !a.directsBang() && (source == "" || source == filepath.Join(a.Home, "config.json"))
 }
 
-// directsBang reports whether these commands run unasked.
+// directsBang reports whether ! commands run without approval.
 func (a *App) directsBang() bool { return a.Config.Approval.Bang == bangDirect || a.bangDirect.Load() }
 
-// DirectBang writes into the person's own settings that these commands run unasked, which
-// holds from the next one on. The rest of the file is unchanged.
+// DirectBang changes the user's own settings so that ! commands run without
+// approval from the next one on. The rest of the file is unchanged.
 func (a *App) DirectBang() error {
 	path := filepath.Join(a.Home, "config.json")
 	text, err := repofile.Own(path, maxNamedFile)

@@ -9,8 +9,7 @@ import (
 	"coder/internal/model/meter"
 )
 
-// budget is how much a session may spend. A time that cannot be read was told of
-// when the settings were checked.
+// budget returns a session's budget. An invalid duration was reported when the settings were checked.
 func (a *App) budget() meter.Budget {
 	b := a.Config.Runtime.Budget
 	limit, _ := time.ParseDuration(b.Duration)
@@ -22,7 +21,7 @@ func (a *App) newMeter() *meter.Meter {
 	return meter.New(meter.Options{Budget: a.budget(), Price: price, Now: a.Env.Now})
 }
 
-// checkBudget refuses a budget that could not be kept.
+// checkBudget rejects a budget that coder could not enforce.
 func (a *App) checkBudget() error {
 	if d := a.Config.Runtime.Budget.Duration; d != "" {
 		if limit, err := time.ParseDuration(d); err != nil || limit <= 0 {
@@ -40,7 +39,7 @@ func (a *App) checkBudget() error {
 	return nil
 }
 
-// spent is the row of /status that tells what the session has spent, and of what.
+// spent returns the row of /status with what the session has used.
 func (a *App) spent(m *meter.Meter) []display.Cell {
 	used, took := m.Spent()
 	money := meter.Dollars(used.Cost)

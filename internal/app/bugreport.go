@@ -9,14 +9,14 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// ReportFile is a file of a bug report.
+// ReportFile is a file in a bug report.
 type ReportFile struct {
 	Name, About string
 	Text        []byte
 }
 
-// BugReport is what helps to find a mistake: versions, findings and settings, and a
-// session if one is named. Keys are masked as in an export, and the home is ~.
+// BugReport collects files that help to find a bug: versions, findings and settings, and
+// a session if one is named. Keys are masked as in an export, and the home folder is ~.
 func (a *App) BugReport(ctx context.Context, findings []Finding, session string) ([]ReportFile, error) {
 	masks := a.keys.conceals(a)
 	home := strings.TrimRight(a.Env.Getenv("HOME"), "/")

@@ -22,21 +22,20 @@ import (
 	"coder/internal/report/bundle"
 )
 
-// Bounds of what a bundle takes along beside the records.
+// Limits on a bundle's content besides the records.
 const (
 	maxBundledFile = 16 << 20
 	maxBundled     = 512 << 20
 	maxOutputFile  = 8 << 20
 )
 
-// Bundle writes a session into one file, for another machine: its records, what
-// the files that it changed held, and kept output. Nothing that holds a key goes
-// with it; how many files were left out for that is returned.
+// Bundle writes a session to one file, for another machine: its records, the contents of
+// files that it changed, and saved output. It omits files with keys and returns their number.
 func (a *App) Bundle(ctx context.Context, w io.Writer, id string) (left int, err error) {
 	return a.bundle(ctx, w, id, 0)
 }
 
-// bundle is Bundle up to a record; zero stands for the last.
+// bundle is Bundle up to a record; zero means the last.
 func (a *App) bundle(ctx context.Context, w io.Writer, id string, at uint64) (left int, err error) {
 	now, err := a.openPast(0)
 	if err != nil {
@@ -59,18 +58,18 @@ func (a *App) bundle(ctx context.Context, w io.Writer, id string, at uint64) (le
 	return p.left, bundle.Write(w, b)
 }
 
-// packing takes along what files held.
+// packing collects file contents for a bundle.
 type packing struct {
 	ctx      context.Context
 	kept     past.Contents
 	contents map[string][]byte
-	known    map[string]string // the name of what a state held, by the name it has here
+	known    map[string]string // hash in the bundle, by path and hash here
 	size     int64
 	left     int // files that hold keys
 }
 
-// maskNames is an event without keys in the names of files. On record here they are as
-// they are, for what is brought back must be what was there.
+// maskNames masks keys in an event's file names. The local
+// record keeps them, because an undo needs the real names.
 func maskNames(e event.Event, mask func(string) string) event.Event {
 	return event.WithStates(e, func(s event.FileState) event.FileState {
 		s.Path, s.Link = mask(s.Path), mask(s.Link)
@@ -78,7 +77,7 @@ func maskNames(e event.Event, mask func(string) string) event.Event {
 	})
 }
 
-// state takes along what a file held, as far as it was kept and is no secret.
+// state adds a file's content, if it was saved and is no secret.
 func (p *packing) state(s event.FileState) event.FileState {
 	if s.Hash == "" || s.Lost || s.Link != "" {
 		return s
@@ -106,14 +105,14 @@ func (p *packing) state(s event.FileState) event.FileState {
 	return s
 }
 
-// output is what was kept of the output of a session's calls.
+// output returns the saved output of a session's calls.
 func (a *App) output(id string) map[string][]byte {
 	files := make(map[string][]byte)
 	dir := filepath.Join(".coder", "runs", id)
 	if a.Store().barred["runs"] != nil {
 		return files
 	}
-	entries, _ := fs.ReadDir(repofile.Below(a.Root), filepath.ToSlash(dir)) // without output there is none
+	entries, _ := fs.ReadDir(repofile.Below(a.Root), filepath.ToSlash(dir)) // a missing folder means no output
 	size := 0
 	for _, e := range entries {
 		if !e.Type().IsRegular() || !bundle.IsFile(e.Name()) {
@@ -128,19 +127,17 @@ func (a *App) output(id string) map[string][]byte {
 	return files
 }
 
-// Imported says where a session came from.
+// Imported describes an imported session's origin.
 type Imported struct {
-	Original string // its id there
-	From     string // the folder of its workspace there
+	Original string // its original id
+	From     string // its original workspace
 	Records  int
-	// Unchecked is how many of them carry no check, so that nobody can tell whether
-	// they were changed on the way.
+	// Unchecked counts the records without a checksum, which may have been changed since.
 	Unchecked int
 }
 
-// Import takes in a session from another machine, and returns the id it has
-// here: its own, or another if there is one of that name, or if as is given.
-// Nothing on record there lets anything be done here.
+// Import imports a session from another machine, and returns its id here: its own,
+// or as if given, or a new one if its own exists. Its records allow nothing here.
 func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, from Imported, err error) {
 	b, err := bundle.Read(r)
 	if err != nil {
@@ -180,8 +177,8 @@ func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, fr
 	return id, from, a.saveImported(ctx, id, b.Records)
 }
 
-// fork makes a copy of a session, under the id as or one of its own. It is as if
-// the session came from elsewhere: nothing on record there lets anything be done.
+// fork copies a session, under the id as or a new one. The
+// copy is like an imported session: its records allow nothing.
 func (a *App) fork(ctx context.Context, id, as string) (string, error) {
 	if _, err := a.Store().Known(ctx, id); err != nil {
 		return "", err
@@ -194,7 +191,7 @@ func (a *App) fork(ctx context.Context, id, as string) (string, error) {
 	return made, err
 }
 
-// takeOutput keeps the output of a session's calls.
+// takeOutput saves the output of a session's calls.
 func (a *App) takeOutput(id string, files map[string][]byte) error {
 	if len(files) == 0 {
 		return nil

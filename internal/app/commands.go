@@ -18,8 +18,7 @@ import (
 	"coder/internal/tool/git"
 )
 
-// commands are the slash commands of a session, and who
-// has to be told of its records for them.
+// commands returns a session's slash commands, and the function that passes them its records.
 func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *judge.Memory, spending *meter.Meter, agents func() ([]slash.Item, []string)) (all []slash.Command, changes *slash.Changes, observe func(event.Record)) {
 	ledger := &slash.Ledger{Priced: spending.Priced}
 	changes = &slash.Changes{
@@ -51,7 +50,7 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 	return all, changes, func(r event.Record) { ledger.Add(r); changes.Add(r) }
 }
 
-// tasks is what a session was asked to do, the newest first.
+// tasks returns a session's tasks, the newest first.
 func (a *App) tasks(ctx context.Context, sessionID string) (rows []slash.Task, err error) {
 	var all task.Tasks
 	created := make(map[string]time.Time)
@@ -77,8 +76,7 @@ func (a *App) tasks(ctx context.Context, sessionID string) (rows []slash.Task, e
 	return rows, nil
 }
 
-// TaskWords is where a task of a status stands, for people. A task that was begun is
-// running only while a process works on it.
+// TaskWords returns a task's status for display. A started task is running only while a process works on it.
 func TaskWords(status string, running bool) string {
 	if task.Status(status) == task.InProgress && !running {
 		return "interrupted"
@@ -86,14 +84,14 @@ func TaskWords(status string, running bool) string {
 	return cmp.Or(taskWords[task.Status(status)], status)
 }
 
-// taskWords is where a task stands, for people.
+// taskWords are the statuses for display.
 var taskWords = map[task.Status]string{
 	task.Open: "not started", task.InProgress: "running", task.AwaitingUser: "waiting for you",
 	task.Done: "done", task.Failed: "failed", task.Canceled: "stopped",
 }
 
-// brief is how commands are confined with the first few of what is listed, so that all of
-// a status is seen at once; doctor lists the rest.
+// brief shortens the description of the sandbox to the first items
+// of each list, so that a status fits the screen; doctor lists all.
 func brief(words string) string {
 	const most = 3
 	phrases := strings.Split(words, "; ")
@@ -105,7 +103,7 @@ func brief(words string) string {
 	return strings.Join(phrases, "; ")
 }
 
-// status tells what a session runs with.
+// status returns the rows of /status.
 func (a *App) status(ctx context.Context, sessionID string, kit *toolkit, spending *meter.Meter) [][]display.Cell {
 	kept := display.Words("records", "nothing is saved")
 	if !a.Options.Ephemeral {

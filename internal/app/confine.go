@@ -22,8 +22,8 @@ import (
 	"coder/internal/tool/web"
 )
 
-// confiner keeps the commands of one session within bounds. The journal, which may be
-// nil, names the files that they touch.
+// confiner confines the commands of one session. The journal,
+// which may be nil, names the files that they touch.
 func (a *App) confiner(p *protectedFiles, journal *sandbox.Journal) *confine.Confiner {
 	home := a.Env.Getenv("HOME")
 	write := slices.Concat(a.Options.AddDirs, a.writable())
@@ -35,7 +35,7 @@ func (a *App) confiner(p *protectedFiles, journal *sandbox.Journal) *confine.Con
 	if a.Recorded != nil {
 		protect, hidden = append(protect, a.Recorded.hidden...), append(hidden, a.Recorded.hidden...)
 	}
-	for _, p := range a.plugins { // they stay what the person agreed to
+	for _, p := range a.plugins { // keep their content as the user agreed to it
 		protect = append(protect, p.Dir)
 	}
 	return confine.New(confine.Options{
@@ -69,8 +69,7 @@ func (a *App) confiner(p *protectedFiles, journal *sandbox.Journal) *confine.Con
 	})
 }
 
-// secretFiles lists the secret files of the workspace, and of the one that a copy
-// stands for.
+// secretFiles lists the workspace's secret files, including those of the workspace that a copy stands for.
 func (a *App) secretFiles(p *protectedFiles) func(context.Context) ([]string, bool) {
 	if a.Recorded == nil {
 		return p.hidden
@@ -81,7 +80,7 @@ func (a *App) secretFiles(p *protectedFiles) func(context.Context) ([]string, bo
 	}
 }
 
-// writable are the folders beside the workspace that commands may write to.
+// writable returns folders outside the workspace that commands may write to.
 func (a *App) writable() []string {
 	write := confine.Caches(a.Env.Getenv("HOME"), a.Env.Getenv)
 	for _, dir := range a.Config.Safety.Writable {
@@ -90,8 +89,8 @@ func (a *App) writable() []string {
 	return write
 }
 
-// places are the folders that no program is taken from to be run outside the
-// sandbox: a repository or a command may have put it there.
+// places returns the folders whose programs never run outside the
+// sandbox: a repository or a command may have put them there.
 func (a *App) places() program.Places {
 	return program.Places{
 		Work:     slices.Concat([]string{a.Root, a.Project}, a.Options.AddDirs, a.elsewhere),
@@ -102,8 +101,8 @@ func (a *App) places() program.Places {
 // Door starts programs outside the sandbox, with the environment of commands.
 func (a *App) Door() program.Door { return a.door.With(a.ChildEnv()) }
 
-// reach decides which hosts commands reach where the settings list them. In a
-// mode that only reads they reach none.
+// reach returns the function that decides which hosts commands reach,
+// if the settings list hosts. In read-only modes they reach none.
 func (a *App) reach() func() *confine.Reach {
 	named := a.Config.Safety.Network.Hosts()
 	if len(named) == 0 {
@@ -128,8 +127,8 @@ func (a *App) reach() func() *confine.Reach {
 	}
 }
 
-// sockets are those that the environment names: of an agent, a bus, a terminal
-// that others can type into.
+// sockets returns the sockets that the environment names: an
+// agent's, a bus, a terminal that others can type into.
 func (a *App) sockets() (list []string) {
 	for _, kv := range a.Env.Environ {
 		name, value, _ := strings.Cut(kv, "=")
@@ -150,8 +149,7 @@ func (a *App) sockets() (list []string) {
 	return list
 }
 
-// analyse says what a command line would do here. Before there is a judge
-// nothing is known.
+// analyse returns what a command line would do here; without a judge, the result is unknown.
 func (a *App) analyse(command string) tool.Line {
 	if a.judge == nil {
 		return risk.Report{Command: command, Unknown: true}
@@ -159,15 +157,14 @@ func (a *App) analyse(command string) tool.Line {
 	return a.judge.Analyse(command)
 }
 
-// ChildEnv is the environment of the commands we run: ours without any
-// provider's key, and without what looks like a secret unless the person allows
-// it by name.
+// ChildEnv returns the environment for commands: coder's without the provider's
+// keys, and without apparent secrets unless the user allows them by name.
 func (a *App) ChildEnv() []string {
 	env := slices.DeleteFunc(slices.Clone(a.Env.Environ), a.withholds())
 	return append(env, a.marked())
 }
 
-// withholds tells whether commands do not get a variable.
+// withholds returns a function that reports whether commands do not get a variable.
 func (a *App) withholds() func(kv string) bool {
 	own, allowed := a.ownKeys(), a.Config.Safety.EnvAllow
 	return func(kv string) bool {
@@ -176,7 +173,8 @@ func (a *App) withholds() func(kv string) bool {
 	}
 }
 
-// ownKeys tells whether a variable holds a key of the provider, which is for nobody else.
+// ownKeys returns a function that reports whether a variable
+// holds a provider's key, which commands never get.
 func (a *App) ownKeys() func(kv string) bool {
 	key, known := a.Config.Provider.APIKey, a.Report.SecretVariables()
 	return func(kv string) bool {
@@ -185,7 +183,7 @@ func (a *App) ownKeys() func(kv string) bool {
 	}
 }
 
-// Withheld are the names of the variables that commands do not get.
+// Withheld returns the names of the variables that commands do not get.
 func (a *App) Withheld() (names []string) {
 	withholds := a.withholds()
 	for _, kv := range a.Env.Environ {
@@ -198,12 +196,11 @@ func (a *App) Withheld() (names []string) {
 	return names
 }
 
-// lendable are the variables that commands do not get unless their programs need them.
+// lendable returns the variables that commands get only if their programs need them.
 func (a *App) lendable() []string {
 	own, withholds := a.ownKeys(), a.withholds()
 	return slices.DeleteFunc(slices.Clone(a.Env.Environ), func(kv string) bool { return own(kv) || !withholds(kv) })
 }
 
-// marked is the entry by which what a killed program left running in this
-// workspace is found again.
+// marked returns the variable that identifies programs left running in this workspace by a killed process.
 func (a *App) marked() string { return "CODER_WORKSPACE=" + a.Root }

@@ -24,20 +24,20 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// keyTime is how long a command may take to print the key.
+// keyTime limits how long a command may take to print the key.
 const keyTime = 30 * time.Second
 
-// keyring keeps the keys that commands printed, for as long as the program runs.
+// keyring holds the keys that commands printed, while coder runs.
 type keyring struct {
-	mu   sync.Mutex // guards the field below, and lets one command run at a time
+	mu   sync.Mutex // guards keys, and runs one key command at a time
 	keys map[string]string
 
 	once  sync.Once
 	known *secret.Concealer
 }
 
-// conceals blots keys out of what is shown and kept: those of the settings and the
-// environment, those that commands print, and whatever is shaped like one.
+// conceals returns the concealer for everything shown and saved: it masks keys from the
+// settings and the environment, keys printed by commands, and text that looks like a key.
 func (k *keyring) conceals(a *App) *secret.Concealer {
 	k.once.Do(func() {
 		k.known = secret.Conceal(slices.Concat(a.Report.Secrets(a.Env.Environ), secret.Values(a.Env.Environ), a.mcpSecrets(), a.telemetrySecrets()))
@@ -45,21 +45,21 @@ func (k *keyring) conceals(a *App) *secret.Concealer {
 	return k.known
 }
 
-// AsKept is a question as it stands on record.
+// AsKept returns a question as recorded.
 func (a *App) AsKept(q uip.Request) uip.Request {
 	kept := event.Masked(event.InteractionRequested{Request: q}, a.keys.conceals(a)).(event.InteractionRequested).Request
 	kept.Args = q.Args
 	return kept
 }
 
-// WithoutKeys is an answer as it may be kept.
+// WithoutKeys returns an answer with its keys masked.
 func (a *App) WithoutKeys(answer uip.Response) uip.Response {
 	return event.Masked(event.InteractionResponded{Response: answer}, a.keys.conceals(a)).(event.InteractionResponded).Response
 }
 
-// freshKey gives the key that the person's command prints, or the one that coder setup saved;
-// nil if there is none.
-// The command is run when the key is first needed, and again if it is refused.
+// freshKey returns a function that gets the key from the user's key command
+// or from coder setup's store, or nil if there is neither. It runs the
+// command when the key is first needed, and again if the key is rejected.
 func (a *App) freshKey(c config.Provider) func(context.Context, string) (string, error) {
 	switch {
 	case c.APIKey != "":
@@ -89,8 +89,8 @@ func (a *App) freshKey(c config.Provider) func(context.Context, string) (string,
 	}
 }
 
-// runKeyCommand runs a command away from the workspace, with the environment that
-// commands have, and takes its one line.
+// runKeyCommand runs a command outside the workspace, with the
+// environment of commands, and returns the line that it prints.
 func (a *App) runKeyCommand(ctx context.Context, words []string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, keyTime)
 	defer stop()
@@ -113,7 +113,7 @@ func (a *App) runKeyCommand(ctx context.Context, words []string) (string, error)
 	return key, nil
 }
 
-// certificate reads what the client shows to the server, if anything.
+// certificate reads the client certificate, if any.
 func (a *App) certificate(c config.Provider) (cert, key []byte, err error) {
 	if c.CertFile == "" && c.KeyFile == "" {
 		return nil, nil, nil
@@ -130,11 +130,10 @@ func (a *App) certificate(c config.Provider) (cert, key []byte, err error) {
 	return cert, key, nil
 }
 
-// noProxy is the word for none.
+// noProxy is the value for no proxy.
 const noProxy = "none"
 
-// proxy chooses the proxy of a request: those of the environment, or the one of
-// the settings.
+// proxy returns the function that chooses a request's proxy: from the environment, or from the settings.
 func (a *App) proxy(address string) (func(*http.Request) (*url.URL, error), error) {
 	switch address {
 	case "":
@@ -155,8 +154,7 @@ func (a *App) proxy(address string) (func(*http.Request) (*url.URL, error), erro
 	}, nil
 }
 
-// direct reports whether no proxy stands before an address: it is of this
-// machine, or on the list.
+// direct reports whether an address needs no proxy: it is on this machine, or on the list.
 func direct(u *url.URL, list string) bool {
 	host := u.Hostname()
 	ip, err := netip.ParseAddr(host)

@@ -22,28 +22,27 @@ import (
 	"coder/internal/tool/mcp"
 )
 
-// Finding is one thing that was looked at, how it stands, and what to do about it.
+// Finding is one checked item, its state, and what to do about it.
 type Finding struct {
 	What  string `json:"what"`
 	State string `json:"state"`
-	Found string `json:"found"` // people's own data among it is not translated
+	Found string `json:"found"` // the user's data in it is not translated
 	Do    string `json:"do,omitempty"`
-	Err   error  `json:"-"` // of the provider: what to do about it is told with it
+	Err   error  `json:"-"` // the provider's; shown with advice
 }
 
-// How things stand.
+// The states of a finding.
 const (
 	Good   = "ok"
 	Noted  = "note" // works, could be better
 	Broken = "bad"
 )
 
-// examineTime is how long a single look may take.
+// examineTime limits a single check.
 const examineTime = 5 * time.Second
 
-// Examine looks at everything the program needs and says of each how it stands.
-// It changes nothing and shows no key. If the settings could not be read, and
-// unread says why, it looks at what does not depend on them.
+// Examine checks everything that coder needs. It changes nothing and shows no key. If
+// unread says why the settings are unreadable, it checks what does not depend on them.
 func (a *App) Examine(ctx context.Context, unread error) []Finding {
 	settings := a.examineSettings()
 	if unread != nil {
@@ -66,12 +65,12 @@ func (a *App) Examine(ctx context.Context, unread error) []Finding {
 	return append(list, a.examineProvider(ctx))
 }
 
-// Unread says of the settings that they cannot be read.
+// Unread returns the finding for unreadable settings.
 func Unread(err error) Finding {
 	return Finding{What: "settings", State: Broken, Found: err.Error(), Do: "correct it: no session starts until then"}
 }
 
-// examineMCP looks whether the MCP servers can be started, and starts none.
+// examineMCP checks whether the MCP servers could start, without starting any.
 func (a *App) examineMCP() (list []Finding) {
 	for _, s := range a.mcpServers {
 		f := Finding{What: "MCP server " + s.Name, State: Good, Found: s.Where()}
@@ -107,9 +106,9 @@ func (a *App) examineSettings() Finding {
 	return Finding{What: "settings", State: Good, Found: files}
 }
 
-// examineHome looks whether what is to last can be kept.
+// examineHome checks whether coder can save its data.
 func (a *App) examineHome() Finding {
-	info, _ := os.Stat(a.Home) // what is wrong with it is told by the next
+	info, _ := os.Stat(a.Home) // the next call reports the error
 	switch err := unix.Access(a.Home, unix.W_OK); {
 	case info != nil && !info.IsDir():
 		return Finding{What: "state", State: Broken, Found: a.Home, Do: "not a folder: move it, or set CODER_HOME to another"}
@@ -133,7 +132,7 @@ func (a *App) examineFolder() Finding {
 	return Finding{What: "folder", State: Good, Found: a.Root}
 }
 
-// examineProgram looks for a program that is good to have.
+// examineProgram looks for a useful program.
 func examineProgram(ctx context.Context, command func(context.Context, ...string) *program.Cmd, name, do string) Finding {
 	ctx, stop := context.WithTimeout(ctx, examineTime)
 	defer stop()
@@ -148,12 +147,12 @@ func examineProgram(ctx context.Context, command func(context.Context, ...string
 	return Finding{What: name, State: Good, Found: line}
 }
 
-// command makes commands of a program.
+// command returns a function that builds commands of a program.
 func (a *App) command(name string) func(context.Context, ...string) *program.Cmd {
 	return func(ctx context.Context, args ...string) *program.Cmd { return a.Door().Command(ctx, name, args...) }
 }
 
-// examineServers looks for a language server for each language that is known.
+// examineServers looks for a language server for each known language.
 func examineServers() (list []Finding) {
 	at := make(map[string]int)
 	for _, k := range lsp.Kinds() {
@@ -173,7 +172,7 @@ func examineServers() (list []Finding) {
 	return list
 }
 
-// examineSandbox finds out by trying what the system enforces.
+// examineSandbox tries what the system enforces.
 func (a *App) examineSandbox(ctx context.Context) Finding {
 	ws, err := workspace.Open(a.Root)
 	if err != nil {
@@ -196,7 +195,7 @@ func (a *App) examineSandbox(ctx context.Context) Finding {
 	return Finding{What: "sandbox", State: Good, Found: words}
 }
 
-// examineProvider asks the endpoint which models it has.
+// examineProvider asks the endpoint for its models.
 func (a *App) examineProvider(ctx context.Context) Finding {
 	if a.scripted() {
 		return Finding{What: "provider", State: Good, Found: "a script"}

@@ -5,8 +5,7 @@ import (
 	"coder/internal/tool/dialect"
 )
 
-// UseModel has the next request made to another model; "" is the one that the
-// settings name. Nothing of it is kept.
+// UseModel selects the model for the next request; "" selects the one from the settings. It saves nothing.
 func (a *App) UseModel(name string) {
 	if name == "" {
 		a.chosen.Store(nil)
@@ -15,18 +14,17 @@ func (a *App) UseModel(name string) {
 	a.chosen.Store(&name)
 }
 
-// UseEffort has the model think at another level from the next request on; "" is
-// what the settings say. Nothing of it is kept.
+// UseEffort selects the reasoning effort from the next request
+// on; "" selects the one from the settings. It saves nothing.
 func (a *App) UseEffort(level string) { a.effort.Store(&level) }
 
-// StopJob stops a command in the background, and reports whether there is one of
-// that id.
+// StopJob stops a background command, and reports whether one has that id.
 func (a *App) StopJob(id string) bool {
 	jobs := a.jobs.Load()
 	return jobs != nil && jobs.Stop(id)
 }
 
-// Running is the commands in the background of the session in use that have not ended.
+// Running lists the current session's running background commands.
 func (a *App) Running() (commands []string) {
 	jobs := a.jobs.Load()
 	if jobs == nil {
@@ -40,11 +38,10 @@ func (a *App) Running() (commands []string) {
 	return commands
 }
 
-// AddRules takes rules for the rest of the run.
+// AddRules adds rules for the rest of the run.
 func (a *App) AddRules(allow, deny []rule.Spec) { a.judge.AddRules(byMember(allow), byMember(deny)) }
 
-// Ours is specs with the names of our tools where they have those of another
-// agent's.
+// Ours returns specs with coder's tool names in place of another agent's.
 func Ours(specs []rule.Spec) (all []rule.Spec) {
 	for _, s := range specs {
 		names := dialect.Inward(s.Tool)
@@ -58,15 +55,13 @@ func Ours(specs []rule.Spec) (all []rule.Spec) {
 	return all
 }
 
-// ReconnectMCP starts an MCP server anew, and reports whether there is one of
-// that name.
+// ReconnectMCP restarts an MCP server, and reports whether one has that name.
 func (a *App) ReconnectMCP(name string) bool { return a.mcp != nil && a.mcp.Reconnect(name) }
 
-// ToggleMCP switches an MCP server off or on for this run, and reports whether
-// there is one of that name.
+// ToggleMCP switches an MCP server off or on for this run, and reports whether one has that name.
 func (a *App) ToggleMCP(name string, on bool) bool { return a.mcp != nil && a.mcp.Toggle(name, on) }
 
-// Skills are the names of the skills there are.
+// Skills returns the names of the available skills.
 func (a *App) Skills() (names []string) {
 	list, _ := a.library().skills.List()
 	for _, s := range list {
@@ -75,7 +70,7 @@ func (a *App) Skills() (names []string) {
 	return names
 }
 
-// Agents are the names of the agents that work can be handed to.
+// Agents returns the names of the available subagents.
 func (a *App) Agents() (names, about []string) {
 	agents, _ := a.loadAgents()
 	for _, d := range agents {

@@ -24,33 +24,32 @@ import (
 	"coder/internal/model/provider"
 )
 
-// Endpoint is where models can be had.
+// Endpoint is an endpoint for models.
 type Endpoint struct {
 	Title    string
 	Provider config.Provider
 	Key      string // the variable that holds its key; "" if none does
-	InUse    bool   // it is the configured one
-	Local    bool   // it was looked for on this machine
-	Named    bool   // the person said where to look for it
+	InUse    bool   // the configured endpoint
+	Local    bool   // searched for on this machine
+	Named    bool   // the user named its address
 
 	Models []Offer
-	Err    error // why it does not say which models it has
+	Err    error // why it did not list its models
 }
 
-// Offer is a model that an endpoint has.
+// Offer is a model at an endpoint.
 type Offer struct {
 	Name   string
-	Window int // 0 if it is not known
+	Window int // 0 if unknown
 	Price  catalogue.Price
-	InUse  bool // it is the one that is asked where none is named
+	InUse  bool // the default model
 }
 
-// mostAtOnce is how many endpoints are asked at the same time.
+// mostAtOnce limits how many endpoints are asked at the same time.
 const mostAtOnce = 8
 
-// Endpoints asks everything that can be reached which models it has: the
-// configured endpoint, the presets that have a key in the environment, and
-// servers of this machine. They are asked at the same time, and none for long.
+// Endpoints asks every reachable endpoint for its models: the configured endpoint, the presets with a key
+// in the environment, and servers on this machine. It asks them in parallel, each with a short timeout.
 func (a *App) Endpoints(ctx context.Context) []Endpoint {
 	list := a.candidates()
 	slots := make(chan struct{}, mostAtOnce)
@@ -66,7 +65,7 @@ func (a *App) Endpoints(ctx context.Context) []Endpoint {
 	return list
 }
 
-// candidates are the endpoints that may be there.
+// candidates returns the endpoints that may exist.
 func (a *App) candidates() (list []Endpoint) {
 	add := func(e Endpoint) {
 		if !slices.ContainsFunc(list, func(o Endpoint) bool { return sameAddress(o.Provider.BaseURL, e.Provider.BaseURL) }) {
@@ -89,15 +88,15 @@ func (a *App) candidates() (list []Endpoint) {
 	return list
 }
 
-// EndpointInUse is the configured endpoint, if there is one.
+// EndpointInUse returns the configured endpoint, if any.
 func (a *App) EndpointInUse() (Endpoint, bool) {
 	c := a.endpoint()
 	variable, _ := strings.CutPrefix(a.Report.Origin("provider.api_key").Source, "env ")
 	return Endpoint{Title: cmp.Or(config.PresetNamed(c.Preset).Title, host(c.BaseURL)), Provider: c, Key: variable, InUse: true}, c.BaseURL != ""
 }
 
-// localServers are the addresses where servers of this machine are looked for.
-// A variable that says where one is counts more than where it usually is.
+// localServers returns the addresses at which to look for servers on this
+// machine. A variable with an address takes precedence over the usual one.
 func (a *App) localServers() []string {
 	list := slices.Clone(a.Config.Discovery.Local)
 	for i, address := range list {
@@ -115,7 +114,7 @@ func (a *App) localServers() []string {
 	return list
 }
 
-// EndpointAt is the endpoint at an address, which may be known as somebody's.
+// EndpointAt returns the endpoint at an address, with a preset's details if the address is a preset's.
 func (a *App) EndpointAt(address string, local bool) Endpoint {
 	p := config.PresetAt(address, a.Env.Getenv)
 	if p.Name == "" {
@@ -128,7 +127,7 @@ func (a *App) EndpointAt(address string, local bool) Endpoint {
 	return Endpoint{Title: p.Title, Provider: c, Key: variable, Local: local}
 }
 
-// EndpointNamed is the endpoint of a preset, or at an address.
+// EndpointNamed returns a preset's endpoint, or the one at an address.
 func (a *App) EndpointNamed(name string) (Endpoint, error) {
 	e, err := a.EndpointWithoutKey(name)
 	p := config.PresetNamed(name)
@@ -138,7 +137,7 @@ func (a *App) EndpointNamed(name string) (Endpoint, error) {
 	return e, err
 }
 
-// EndpointWithoutKey is [App.EndpointNamed] for one whose key is still to be entered.
+// EndpointWithoutKey is [App.EndpointNamed] for an endpoint whose key the user has yet to enter.
 func (a *App) EndpointWithoutKey(name string) (Endpoint, error) {
 	p := config.PresetNamed(name)
 	if p.Name == "" {
@@ -171,7 +170,7 @@ func (a *App) EndpointWithoutKey(name string) (Endpoint, error) {
 	return Endpoint{Title: p.Title, Provider: c, Key: variable, Local: p.Local}, nil
 }
 
-// EndpointOf is the endpoint of a preset at an address that the person entered.
+// EndpointOf returns a preset's endpoint at an address that the user entered.
 func (a *App) EndpointOf(p config.Preset, address string) (Endpoint, error) {
 	address = withScheme(address)
 	if u, err := url.Parse(address); err != nil || u.Host == "" {
@@ -181,14 +180,14 @@ func (a *App) EndpointOf(p config.Preset, address string) (Endpoint, error) {
 	return Endpoint{Title: p.Title, Provider: c, Key: variable}, nil
 }
 
-// LacksKey reports whether an endpoint takes no request without a key, and none is known.
+// LacksKey reports whether an endpoint needs a key and none is known.
 func (e Endpoint) LacksKey() bool {
 	p := config.PresetNamed(e.Provider.Preset)
 	return e.Provider.APIKey == "" && e.Provider.KeyStore == "" && len(e.Provider.APIKeyCommand) == 0 && len(p.Keys) > 0 && !p.Local
 }
 
-// withScheme is what looks like an address with the scheme it lacks: this machine
-// and its own network are reached without TLS.
+// withScheme adds a missing scheme to an address: http for
+// this machine and its private network, otherwise https.
 func withScheme(name string) string {
 	if strings.Contains(name, "://") || !strings.ContainsAny(name, ".:/") || strings.ContainsAny(name, " \t") {
 		return name
@@ -203,44 +202,44 @@ func withScheme(name string) string {
 	return "https://" + name
 }
 
-// ownServer reports whether an endpoint is a server of models on this machine: its models
-// have the window that they were given there.
+// ownServer reports whether an endpoint is a model server on this
+// machine: its models have the window that was configured there.
 func (e Endpoint) ownServer() bool {
 	p := config.PresetNamed(e.Provider.Preset)
 	return e.Local || ownMachine(e.Provider.BaseURL) && (p.Name == "" || p.Local)
 }
 
-// ownMachine reports whether an address is of this machine.
+// ownMachine reports whether an address is on this machine.
 func ownMachine(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
-// Found reports whether an endpoint is there. One that was only looked for on this machine
-// and did not answer is not.
+// Found reports whether an endpoint exists. One that was only
+// searched for on this machine and did not answer does not count.
 func (e Endpoint) Found() bool { return !e.Local || e.Err == nil || e.InUse }
 
-// Missed reports whether a person would wonder why an endpoint was not found: they said where
-// it is, or something is there and slow to say what it has.
+// Missed reports whether the user would expect an endpoint that was not
+// found: they named its address, or a server there is too slow to answer.
 func (e Endpoint) Missed() bool {
 	return !e.Found() && (e.Named || errors.As(e.Err, new(slowError)))
 }
 
-// slowError says that an endpoint took too long to say what it has.
+// slowError reports that an endpoint took too long to list its models.
 type slowError time.Duration
 
 func (e slowError) Error() string {
 	return fmt.Sprintf("it did not answer within %v", time.Duration(e))
 }
 
-// Unreachable reports whether nobody was there to be asked.
+// Unreachable reports whether the endpoint could not be reached.
 func (e Endpoint) Unreachable() bool { return errors.Is(e.Err, provider.ErrUnreachable) }
 
-// WantsKey reports whether an endpoint accepts no request with the key it got, or without one.
+// WantsKey reports whether an endpoint rejects requests with its key, or without one.
 func (e Endpoint) WantsKey() bool { return errors.Is(e.Err, provider.ErrAuth) }
 
-// Ask asks an endpoint which models it has. One of this machine has little time
-// to answer: it is there at once or not at all.
+// Ask asks an endpoint for its models. An endpoint on this
+// machine gets a short timeout: it answers at once or not at all.
 func (a *App) Ask(ctx context.Context, e *Endpoint) {
 	client, err := a.clientOf(e.Provider)
 	if err != nil {
@@ -279,12 +278,11 @@ func (a *App) Ask(ctx context.Context, e *Endpoint) {
 	}
 }
 
-// mostAsked is how many models a server of this machine is asked about one by
-// one.
+// mostAsked limits the number of models that a server on this machine is asked about one by one.
 const mostAsked = 12
 
-// Try sends a model of an endpoint one small request, and remembers its window if
-// the server says what that is. It returns the beginning of the answer.
+// Try sends a small request to a model at an endpoint, and remembers its
+// window if the server reports one. It returns the beginning of the answer.
 func (a *App) Try(ctx context.Context, e Endpoint, model string) (answer string, window int, err error) {
 	client, err := a.clientOf(e.Provider)
 	if err != nil {
@@ -302,14 +300,13 @@ func (a *App) Try(ctx context.Context, e Endpoint, model string) (answer string,
 	return sanitize.Line(reply.Message.Text(), mostOfAnswer), window, nil
 }
 
-// mostOfAnswer is how much of its answer is shown.
+// mostOfAnswer limits the shown part of the answer.
 const mostOfAnswer = 60
 
-// tryTime is how long a model may take for its first answer: it may have to be
-// loaded.
+// tryTime limits the wait for a model's first answer: the server may have to load it.
 const tryTime = 2 * time.Minute
 
-// host is the server in an address, for people.
+// host returns the server in an address, for display.
 func host(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Host
@@ -323,24 +320,23 @@ func sameAddress(a, b string) bool {
 	return errA == nil && errB == nil && ua.Scheme == ub.Scheme && strings.EqualFold(ua.Host, ub.Host) && strings.Trim(ua.Path, "/") == strings.Trim(ub.Path, "/")
 }
 
-// Saved is what became of the person's own settings.
+// Saved describes the changes to the user's own settings.
 type Saved struct {
 	Path    string
 	Written []string // without the key
-	Gone    []string // settings that were of another endpoint
+	Gone    []string // settings for another endpoint
 	Address string   // the variable that says where the endpoint is, "" if none has to
 	KeyIn   keychain.Place
 }
 
-// Choices are what the person chose beside the endpoint and the model.
+// Choices are the user's choices besides the endpoint and the model.
 type Choices struct {
-	SaveKey bool   // where coder keeps keys; otherwise it stays where it is
+	SaveKey bool   // in coder's store; otherwise it stays in its place
 	Mode    string // to start in; "" leaves it as it is
 }
 
-// SaveEndpoint writes an endpoint and a model into the person's own settings and
-// leaves the rest of them as they are, but for what would hold for another
-// endpoint. A key is never written into them.
+// SaveEndpoint writes an endpoint and a model to the user's own settings. It removes settings
+// that were for another endpoint, and leaves all others unchanged. It never writes a key to them.
 func (a *App) SaveEndpoint(ctx context.Context, e Endpoint, model string, o Choices) (saved Saved, err error) {
 	if a.Home == "" {
 		return saved, inputf("no folder for your settings: set HOME or CODER_HOME")
@@ -360,7 +356,7 @@ func (a *App) SaveEndpoint(ctx context.Context, e Endpoint, model string, o Choi
 		if text, saved.Gone, err = config.ForgetEndpoint(text); err != nil {
 			return saved, inputf("%v", err)
 		}
-		saved.Gone = slices.DeleteFunc(saved.Gone, func(key string) bool { // the endpoint itself, which is another now
+		saved.Gone = slices.DeleteFunc(saved.Gone, func(key string) bool { // the endpoint itself is replaced, not gone
 			return slices.Contains([]string{"provider.preset", "provider.base_url", "provider.kind", "provider.model"}, key)
 		})
 	}
@@ -380,10 +376,10 @@ func (a *App) SaveEndpoint(ctx context.Context, e Endpoint, model string, o Choi
 	return saved, atomicfile.Write(path, f.text, 0o600)
 }
 
-// settingsText is a settings file that is being changed.
+// settingsText is a settings file during changes.
 type settingsText struct {
 	text  []byte
-	has   func(key string) bool // before
+	has   func(key string) bool // in the original file
 	saved *Saved
 	err   error
 }
@@ -393,7 +389,7 @@ func (f *settingsText) endpoint(a *App, e Endpoint, model string, o Choices) {
 	p := e.Provider
 	base := p.BaseURL
 	if usual, from := config.PresetNamed(p.Preset).AddressIn(a.Env.Getenv); usual == base && (from == "" || !o.SaveKey) {
-		base, f.saved.Address = "", from // the preset says it, or the variable; a saved key is of this address alone
+		base, f.saved.Address = "", from // the preset or the variable says it; but a saved key is for this address only
 	}
 	f.set("provider.preset", p.Preset, p.Preset != "")
 	f.set("provider.base_url", base, base != "")
@@ -433,14 +429,14 @@ func (f *settingsText) unset(key string) {
 	}
 }
 
-// Overruling is a setting that comes from elsewhere than where it was written.
+// Overruling is a setting from a source that takes precedence over the written file.
 type Overruling struct {
 	Key    string
 	Origin config.Origin
 }
 
-// Overruled lists what comes before an endpoint and a model that were written into path when
-// the program starts again.
+// Overruled lists the settings that take precedence at the
+// next start over an endpoint and a model written to path.
 func (a *App) Overruled(path string, e Endpoint, model string) (list []Overruling, err error) {
 	next, err := Load(a.Env, Options{Dir: a.Project, ConfigFile: a.configFile})
 	if err != nil {
@@ -458,7 +454,7 @@ func (a *App) Overruled(path string, e Endpoint, model string) (list []Overrulin
 	return list, nil
 }
 
-// ownSettings are those of the person's own file alone.
+// ownSettings returns the report on the user's own settings alone.
 func (a *App) ownSettings() (config.Report, error) {
 	_, report, err := config.Load(config.Options{Home: a.Home, Getenv: func(name string) string {
 		if strings.HasPrefix(name, "CODER_") || strings.HasPrefix(name, "AGENT_") {
@@ -472,8 +468,7 @@ func (a *App) ownSettings() (config.Report, error) {
 	return report, nil
 }
 
-// Connected names the endpoint of the person's own settings; "" if they name
-// none.
+// Connected returns the endpoint in the user's own settings, or "".
 func (a *App) Connected() (string, error) {
 	report, err := a.ownSettings()
 	if err != nil {

@@ -32,8 +32,7 @@ import (
 	"coder/internal/tool/delegate"
 )
 
-// Supervise builds what opens and runs the sessions of the workspace. Person is
-// asked what has to be asked.
+// Supervise returns a supervisor that opens and runs the workspace's sessions. person answers its questions.
 func (a *App) Supervise(person uip.Interactor) *supervisor.Supervisor {
 	store := a.Store()
 	store.keepOutOfGit()
@@ -43,7 +42,7 @@ func (a *App) Supervise(person uip.Interactor) *supervisor.Supervisor {
 	return supervisor.New(c)
 }
 
-// engine builds what one session runs on.
+// engine builds what one session needs to run.
 func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engine, error) {
 	spending := a.newMeter()
 	model, err := a.Provider(spending)
@@ -54,7 +53,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	checks := &verify.Checks{Root: a.Root}
 	a.checks.Store(checks)
 	a.live.now.Store(&model)
-	var team *crew // made below, of what the tools are used with
+	var team *crew // set below, when its parts exist
 	agents, unusable := a.loadAgents()
 	kit, err := a.newToolkit(sessionID, taskTool(agents, func(ctx context.Context, job delegate.Job) (delegate.Report, error) {
 		return team.run(ctx, job)
@@ -88,7 +87,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	memory := a.remember(judge, sessionID)
 	if memory != nil {
 		runner.Memory = memory
-		if a.Store().logged(sessionID) == 0 { // it is new
+		if a.Store().logged(sessionID) == 0 { // a new session
 			if err := memory.Begin(); err != nil {
 				return supervisor.Engine{}, errors.Join(fmt.Errorf("drop the approvals of another session: %w", err), kit.close())
 			}
@@ -147,8 +146,8 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	}, nil
 }
 
-// asksAboutMarks is p, but for a call that would write what stands for a key into a
-// file: the model was not shown the key, and the file would lose it.
+// asksAboutMarks returns p, but asks about a call that would write the mark of a
+// masked key to a file: the model never saw the key, and the file would lose it.
 func asksAboutMarks(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := p.Judge(ctx, c)
@@ -161,12 +160,12 @@ func asksAboutMarks(p policy.Policy) policy.Policy {
 	})
 }
 
-// turnSettings are read at the start of each turn: they follow the mode. The
-// rules for the model are read once.
+// turnSettings returns the function for each turn's settings,
+// which depend on the mode. The rules for the model are read once.
 func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 	c, book, date, later := &a.Config, a.rules(), a.Env.Now().Format(time.DateOnly), a.later(t)
 	return func() orchestrator.Settings {
-		a.trusts() // notes how it stands before anybody can change that
+		a.trusts() // notes the initial trust before anyone can change it
 		m, _ := a.Modes.Current()
 		lean := a.lean()
 		tools := t.tools().Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) })
@@ -205,7 +204,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 	}
 }
 
-// run is what this run was given that no settings tell.
+// run returns the run's options that are no settings.
 func (a *App) run() event.Run {
 	return event.Run{
 		Window: a.servedWindow(a.ModelName()), Config: a.configFile,
@@ -214,14 +213,14 @@ func (a *App) run() event.Run {
 	}
 }
 
-// leftOut reports whether a tool of our own is not among those this run was given.
+// leftOut reports whether this run's options exclude a tool of coder's own.
 func (a *App) leftOut(name string) bool {
 	only := a.Options.OnlyTools
 	return only != nil && tool.ClassOf(name) != tool.GivesAnswer && !strings.HasPrefix(name, "mcp__") && !slices.ContainsFunc(*only, func(s rule.Spec) bool { return s.Names(name) })
 }
 
-// saysLeftOut is p, but for a tool that is judged by its name alone since this run
-// was not given it: nobody could approve it.
+// saysLeftOut returns p, but denies a tool that this run excludes
+// and whose call is judged by name alone: nobody could approve it.
 func (a *App) saysLeftOut(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		if len(c.Plan.Effects) > 0 || !a.leftOut(c.Tool) {
@@ -237,8 +236,7 @@ func (a *App) forbidden(name string) bool {
 	return a.leftOut(name) || slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On == "" && s.Names(name) })
 }
 
-// Checked is what the session that was opened last checked last, and what was
-// changed since, by its record.
+// Checked returns the last check in the most recently opened session, and the changes since, from its record.
 func (a *App) Checked() verify.Check {
 	if checks := a.checks.Load(); checks != nil {
 		return checks.Last()

@@ -22,29 +22,29 @@ import (
 	"coder/internal/report/transcript"
 )
 
-// Limits of what is looked at of other agents' sessions.
+// Limits on reading other agents' sessions.
 const (
 	maxForeignFiles   = 5000
 	maxForeignList    = 200
 	maxForeignSession = 256 << 20
 )
 
-// ForeignSession is a session that another agent keeps in the person's home. It is only read.
+// ForeignSession is another agent's session in the user's home. coder only reads it.
 type ForeignSession struct {
 	ID      string
 	Agent   string
-	Path    string // below the home
+	Path    string // relative to the home folder
 	Session transcript.Session
 	updated int64
 }
 
-// foreignFolders are where agents keep sessions, and how deep below.
+// foreignFolders are the agents' folders for sessions, with the depth of their subfolders.
 var foreignFolders = map[string]struct {
 	dir   string
 	depth int
 }{"claude": {".claude/projects", 1}, "codex": {".codex/sessions", 3}}
 
-// foreignFiles lists the sessions of an agent, the newest first. Links are not followed.
+// foreignFiles lists an agent's sessions, the newest first. It does not follow links.
 func (a *App) foreignFiles(agent string) (all []ForeignSession) {
 	at, home := foreignFolders[agent], a.Env.Getenv("HOME")
 	if home == "" {
@@ -58,7 +58,7 @@ func (a *App) foreignFiles(agent string) (all []ForeignSession) {
 		base, isLines := strings.CutSuffix(path.Base(name), ".jsonl")
 		switch {
 		case err != nil && d != nil && d.IsDir():
-			return fs.SkipDir // a folder that cannot be read holds none
+			return fs.SkipDir // an unreadable folder has no sessions
 		case err != nil:
 			return nil
 		case d.IsDir() && name != "." && strings.Count(name, "/")+1 > at.depth:
@@ -80,7 +80,7 @@ func (a *App) foreignFiles(agent string) (all []ForeignSession) {
 	return all
 }
 
-// load reads a session, or as many turns of it as are enough.
+// load reads a session, up to the given number of turns.
 func (a *App) load(f *ForeignSession, turns int) error {
 	at := foreignFolders[f.Agent].dir
 	name, _ := filepath.Rel(at, f.Path)
@@ -93,8 +93,8 @@ func (a *App) load(f *ForeignSession, turns int) error {
 	return err
 }
 
-// ForeignSessions lists the sessions of another agent that worked in this folder, or in all, the
-// newest first. With words only those count that have all of them.
+// ForeignSessions lists another agent's sessions that worked in this folder, or in
+// any, the newest first. With words, it lists only sessions that contain all of them.
 func (a *App) ForeignSessions(agent string, all bool, words []string) (list []ForeignSession) {
 	turns := 1
 	if len(words) > 0 {
@@ -116,7 +116,7 @@ func (a *App) ForeignSessions(agent string, all bool, words []string) (list []Fo
 	return list
 }
 
-// has reports whether all words stand in a session, whatever their case.
+// has reports whether a session contains all words, ignoring case.
 func (f ForeignSession) has(words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool {
 		w = strings.ToLower(w)
@@ -126,7 +126,7 @@ func (f ForeignSession) has(words []string) bool {
 	})
 }
 
-// Foreigner finds a session of another agent by its id, and reads it.
+// Foreigner finds another agent's session by its id, and reads it.
 func (a *App) Foreigner(id string) (f ForeignSession, found bool, err error) {
 	for _, agent := range ForeignAgents() {
 		files := a.foreignFiles(agent)
@@ -152,7 +152,7 @@ func (a *App) Foreigner(id string) (f ForeignSession, found bool, err error) {
 	return f, false, nil
 }
 
-// records are the session as records of ours, without its keys.
+// records returns the session as coder's records, with keys masked.
 func (f ForeignSession) records(as string) iter.Seq2[event.Record, error] {
 	return func(yield func(event.Record, error) bool) {
 		seq := uint64(0)
@@ -185,7 +185,7 @@ func clipped(text string) string {
 	return transcript.Session{Turns: []transcript.Turn{{Said: secret.Shapes().Text(text)}}}.Title()
 }
 
-// ExportForeign writes a session of another agent in a form: json, md or html.
+// ExportForeign exports another agent's session as md or html.
 func (a *App) ExportForeign(w io.Writer, f ForeignSession, format string) error {
 	head := session.Head{ID: f.ID, Created: f.Session.Began, Updated: f.Session.Updated, Meta: session.Meta{
 		Title: clipped(f.Session.Title()), Dir: f.Session.Dir, Turns: len(f.Session.Turns), Agent: f.Agent,
@@ -202,8 +202,7 @@ func (a *App) ExportForeign(w io.Writer, f ForeignSession, format string) error 
 	return inputf("a session of another agent is exported as md or html")
 }
 
-// takeIn makes a session of another agent one of ours. As with one from another machine,
-// nothing in it lets anything be done here.
+// takeIn imports another agent's session. Like a session from another machine, it allows nothing here.
 func (a *App) takeIn(ctx context.Context, f ForeignSession, as string) (string, error) {
 	s := a.Store()
 	if why := errors.Join(s.barred["log"], s.barred["sessions"]); why != nil {
@@ -224,7 +223,7 @@ func (a *App) takeIn(ctx context.Context, f ForeignSession, as string) (string, 
 	return as, a.saveImported(ctx, as, records)
 }
 
-// saveImported keeps the records of a session from elsewhere.
+// saveImported saves the records of an imported session.
 func (a *App) saveImported(ctx context.Context, id string, records []event.Record) error {
 	s := a.Store()
 	release, err := s.Logs.Claim(ctx, id)
@@ -241,8 +240,8 @@ func (a *App) saveImported(ctx context.Context, id string, records []event.Recor
 	return nil
 }
 
-// resumeForeign is the id under which a session can be resumed: one of another agent that is
-// not known here is taken in first.
+// resumeForeign returns the id with which to resume a session.
+// It first imports another agent's session that is unknown here.
 func (a *App) resumeForeign(ctx context.Context, id string) (string, error) {
 	if _, err := a.Store().Known(ctx, id); err == nil || !errors.Is(err, session.ErrNotFound) || a.Options.Ephemeral {
 		return id, nil

@@ -23,20 +23,20 @@ import (
 	"coder/internal/record/seal"
 )
 
-// Forked is a session that began at a record of another one, in a folder of its own.
+// Forked is a session that began at a record of another one, in its own folder.
 type Forked struct {
 	worktree.Entry
 	Mode    string   // the one that it begins in; "" if it is the usual one
-	Yolo    bool     // the mode of then was yolo, which does not carry over
-	Within  string   // the tool of the call that was under way
-	Lost    []string // files whose contents nobody has any more
-	Outside []string // files of then that lie outside of the workspace, and stay as they are
+	Yolo    bool     // the source's mode was yolo, which does not carry over
+	Within  string   // the tool of the call then running
+	Lost    []string // files whose contents are gone
+	Outside []string // files outside the workspace, which stay unchanged
 }
 
-// maxForked is the longest file that is brought into a fork.
+// maxForked limits the size of a file in a fork.
 const maxForked = 1 << 30
 
-// Worktrees is where it is written down which folders forks made.
+// Worktrees returns the book of the folders that forks made.
 func (a *App) Worktrees() (worktree.Book, error) {
 	if a.Home == "" {
 		return worktree.Book{}, inputf("no home folder to record worktrees in: set HOME")
@@ -44,10 +44,9 @@ func (a *App) Worktrees() (worktree.Book, error) {
 	return worktree.Book{Dir: filepath.Join(a.Home, "worktrees")}, nil
 }
 
-// ForkAt begins a new session from a record of another one: with conversation, todos
-// and mode of then, and with the files of then in a git worktree beside the
-// repository, or without git in a copy beside the workspace. A record of zero is the
-// last. If it fails nothing is left of it.
+// ForkAt begins a new session from a record of another one: with the conversation, todos and mode
+// at that record, and with its files in a git worktree beside the repository, or without git in a
+// copy beside the workspace. Record zero means the last. If it fails, it leaves nothing behind.
 func (a *App) ForkAt(ctx context.Context, id string, at uint64, as string) (f Forked, err error) {
 	book, err := a.Worktrees()
 	if err != nil {
@@ -89,16 +88,15 @@ func (a *App) ForkAt(ctx context.Context, id string, at uint64, as string) (f Fo
 	return f, book.Put(f.Entry)
 }
 
-// moment is what a session and its files were at one of its records.
+// moment is a session and its files at one of its records.
 type moment struct {
 	past.Moment
 	kept         *past.Store
-	when         time.Time // of the record
-	mode, preset string    // as far as this user's program put them on record
+	when         time.Time // the record's time
+	mode, preset string    // as recorded and vouched
 }
 
-// pastOf reads what the record tells of a session at one of its records, zero being
-// the last.
+// pastOf reads a session's state at one of its records; zero means the last.
 func (a *App) pastOf(ctx context.Context, id string, at uint64) (p *moment, err error) {
 	kept, err := a.openPast(maxForked)
 	if err != nil {
@@ -150,12 +148,12 @@ func momentAt(ctx context.Context, id string, records iter.Seq2[event.Record, er
 	return m, nil
 }
 
-// placeFork finds the folder for a fork, and where git is one for its branch.
+// placeFork chooses the folder for a fork, and the branch if there is git.
 func (a *App) placeFork(ctx context.Context, e *worktree.Entry, when time.Time) error {
 	top, rel := a.Root, "."
 	if repo, _ := repofile.Repository(a.Root); repo != "" {
 		if t, err := worktree.Open(ctx, repo, a.Door()); err == nil {
-			if e.Commit, err = t.CommitAt(ctx, when); err == nil { // else there is no commit yet
+			if e.Commit, err = t.CommitAt(ctx, when); err == nil { // otherwise there is no commit yet
 				e.Repo = repo
 			}
 		}
@@ -186,7 +184,7 @@ func (a *App) placeFork(ctx context.Context, e *worktree.Entry, when time.Time) 
 	return nil
 }
 
-// fillFork makes the folder of a fork and puts the files of then into it.
+// fillFork creates a fork's folder and fills it with the files at the record.
 func (a *App) fillFork(ctx context.Context, f *Forked, p *moment) error {
 	files, err := a.forkFiles(ctx, f.Source, p)
 	if err != nil {
@@ -220,7 +218,7 @@ func (a *App) fillFork(ctx context.Context, f *Forked, p *moment) error {
 	defer into.Close()
 	if f.Repo != "" {
 		err = into.Clear(files, spared...)
-	} else { // git has those that are tracked
+	} else { // git adds the tracked ones
 		err = a.copyAuthored(f.Work)
 	}
 	if err == nil {
@@ -232,8 +230,8 @@ func (a *App) fillFork(ctx context.Context, f *Forked, p *moment) error {
 	return nil
 }
 
-// forkFiles are all files of then. Those that no record tells of are as they are
-// now, without what other sessions did since.
+// forkFiles returns all files at the record. Files without a record
+// have their current content, without other sessions' later changes.
 func (a *App) forkFiles(ctx context.Context, id string, p *moment) (worktree.Files, error) {
 	files := make(worktree.Files)
 	addNow := func(from string) {
@@ -265,8 +263,7 @@ func (a *App) forkFiles(ctx context.Context, id string, p *moment) (worktree.Fil
 	return files, ctx.Err()
 }
 
-// withoutLater takes out of files as they are now what other sessions did to them
-// after the record.
+// withoutLater reverts other sessions' changes after the record in files with their current content.
 func (a *App) withoutLater(ctx context.Context, id string, p *moment, files worktree.Files) error {
 	first := make(map[string]time.Time)
 	s := a.Store()
@@ -276,13 +273,13 @@ func (a *App) withoutLater(ctx context.Context, id string, p *moment, files work
 		}
 		for r, err := range s.read(ctx, other, func([]byte) bool { return true }, event.Audit) {
 			if err != nil {
-				break // what can be read of it counts
+				break // use the readable part
 			}
 			e, ok := r.Event.(event.ToolCallCompleted)
 			if !ok || !r.Time.After(p.when) {
 				continue
 			}
-			all, _ := past.Expand(ctx, p.kept, e.Changes) // what was not kept is missed when it is needed
+			all, _ := past.Expand(ctx, p.kept, e.Changes) // unsaved content is reported when it is needed
 			for _, c := range all {
 				name := c.Before.Path
 				at, known := first[name]
@@ -295,8 +292,7 @@ func (a *App) withoutLater(ctx context.Context, id string, p *moment, files work
 	return ctx.Err()
 }
 
-// beginFork writes the session into the folder of a fork, up to the record, and ends
-// what was under way there.
+// beginFork writes the session up to the record to the fork's folder, and ends its unfinished work.
 func (a *App) beginFork(ctx context.Context, f *Forked, p *moment) error {
 	o := Options{Dir: f.Work, Speech: a.Options.Speech}
 	env := a.Env
@@ -305,7 +301,7 @@ func (a *App) beginFork(ctx context.Context, f *Forked, p *moment) error {
 	if err != nil {
 		return err
 	}
-	there, err := New(env, o, settings, func(string) {}) // what is wrong with them is told when it is worked in
+	there, err := New(env, o, settings, func(string) {}) // the fork's own run reports these warnings
 	if err != nil {
 		return err
 	}
@@ -328,8 +324,7 @@ func (a *App) beginFork(ctx context.Context, f *Forked, p *moment) error {
 	return errors.Join(there.Store().Records.Project(ctx, f.Session), there.Store().Unkept())
 }
 
-// RemoveWorktree removes the folder of a fork, and reports whether its branch stays
-// because there are commits on it.
+// RemoveWorktree removes a fork's folder, and reports whether its branch stays because it has commits.
 func (a *App) RemoveWorktree(ctx context.Context, e worktree.Entry) (stays bool, err error) {
 	book, err := a.Worktrees()
 	if err != nil {
@@ -338,7 +333,7 @@ func (a *App) RemoveWorktree(ctx context.Context, e worktree.Entry) (stays bool,
 	if e.Repo != "" {
 		t, err := worktree.Open(ctx, e.Repo, a.Door())
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // the repository is gone, and the worktree is none any more
+		case errors.Is(err, fs.ErrNotExist): // the repository is gone, so nothing else is to do
 		case err != nil:
 			return false, err
 		default:

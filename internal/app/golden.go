@@ -21,17 +21,16 @@ import (
 	"coder/internal/record/past"
 )
 
-// GoldenDir is where the golden sessions of the workspace are.
+// GoldenDir returns the folder with the workspace's golden sessions.
 func (a *App) GoldenDir() string { return filepath.Join(a.data(), "golden") }
 
-// HasGoldens reports whether a folder has golden sessions of its own.
+// HasGoldens reports whether a folder has its own golden sessions.
 func HasGoldens(root string) bool {
 	_, err := os.Lstat(filepath.Join(root, ".coder", "golden"))
 	return err == nil
 }
 
-// Golden is the folder of a golden session: one of the workspace's by its name,
-// or any by its path.
+// Golden returns a golden session's folder: the workspace's by name, or any by path.
 func (a *App) Golden(name string) string {
 	if !strings.ContainsRune(name, filepath.Separator) && name != "." && name != ".." {
 		return filepath.Join(a.GoldenDir(), name)
@@ -42,7 +41,7 @@ func (a *App) Golden(name string) string {
 	return filepath.Clean(name)
 }
 
-// Goldens are the names of the golden sessions of the workspace.
+// Goldens returns the names of the workspace's golden sessions.
 func (a *App) Goldens() (names []string) {
 	entries, _ := os.ReadDir(a.GoldenDir())
 	for _, e := range entries {
@@ -56,13 +55,12 @@ func (a *App) Goldens() (names []string) {
 // SavedGolden is the result of saving a golden session.
 type SavedGolden struct {
 	*rerun.Report
-	Left   []string // files and parts of history that may hold secrets and were left out
-	Parted bool     // it takes another course with these settings, so nothing was saved
+	Left   []string // omitted files and parts of history that may hold secrets
+	Parted bool     // with these settings the session runs differently, so nothing was saved
 }
 
-// SaveGolden makes a golden session of one on record: what it comes to with the settings that
-// a golden session is run with, those of the command line and the project. Where that is not
-// what is on record the first difference is returned.
+// SaveGolden saves a recorded session as a golden session: its result with a golden session's settings, those
+// of the command line and the project. If that differs from the record, it returns the first difference.
 func (a *App) SaveGolden(
 	ctx context.Context, id, dir string, records []event.Record, except rerun.Exceptions,
 ) (*SavedGolden, error) {
@@ -128,7 +126,7 @@ func (a *App) bareDoor(dir string) program.Door {
 	return a.door.With(append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)))
 }
 
-// maskedPast is what files held, without keys.
+// maskedPast is the saved file contents, with keys masked.
 type maskedPast struct {
 	*past.Store
 	mask *secret.Concealer
@@ -142,8 +140,7 @@ func (p *maskedPast) Content(ctx context.Context, s event.FileState, limit int64
 	return []byte(p.mask.Text(string(data))), nil
 }
 
-// RunGolden runs a golden session. With update what happens now is what is
-// expected from now on.
+// RunGolden runs a golden session. With update, the new result becomes the expected one.
 func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Report, error) {
 	g, err := golden.Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -160,8 +157,7 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 	return &rerun.Report{Session: report.Session, Steps: report.Steps, Records: report.Records}, learnt.WriteExpected(dir)
 }
 
-// runBare runs a take again with the settings of the command line and the
-// project, as a stranger to this machine.
+// runBare reruns a take with the settings of the command line and the project only, as if on another machine.
 func (a *App) runBare(
 	ctx context.Context, take *rerun.Take, world *past.World, kept past.Contents, g golden.Golden, learn bool,
 ) (*rerun.Report, *golden.Golden, error) {
@@ -202,23 +198,22 @@ func (a *App) runBare(
 	return b.again(ctx, s)
 }
 
-// enforce puts the rules and the hooks of the project into force as if it were trusted,
-// and nothing else of it. It is for a confined rerun, in which the record says what came
-// of hooks: none is run.
+// enforce applies the project's rules and hooks as if it were trusted, but none of its other settings.
+// It is for a confined rerun, which takes the results of hooks from the record and runs none.
 func (s *Settings) enforce(env Env, o Options) error {
 	trusted, err := load(env, o, func(trust.Book, string) (trust.State, error) { return trust.Trusted, nil })
 	if err != nil {
 		return err
 	}
 	s.Config.Permission, s.Config.Hooks = trusted.Config.Permission, trusted.Config.Hooks
-	trusted.Report.Warnings = s.Report.Warnings // of what else it has
+	trusted.Report.Warnings = s.Report.Warnings // about its other settings
 	s.Report = trusted.Report
 	return nil
 }
 
 func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
-// outer is the part of a place in a repository that lies above its last folder.
+// outer returns a repository path without its last folder.
 func outer(within string) string {
 	if up := filepath.Dir(filepath.FromSlash(within)); up != "." {
 		return up

@@ -16,29 +16,29 @@ import (
 	"coder/internal/policy/rule"
 )
 
-// guardFiles are where a project keeps what other agents may not do.
+// guardFiles are the files in which a project restricts other agents.
 var guardFiles = []string{
 	".claude/settings.json", ".claude/settings.local.json", ".cursor/cli.json", ".cursor/hooks.json",
 	".gemini/settings.json", ".codex/config.toml", ".codex/hooks.json", ".codex/rules/default.rules",
 	"opencode.json", "opencode.jsonc",
 }
 
-// guardsFile holds which of them were shown, by project. At most mostGuarded projects
-// are remembered, and maxGuards bytes of a file read.
+// guardsFile records which of them were shown, by project. It has at
+// most mostGuarded projects; maxGuards limits the bytes read of a file.
 const (
 	guardsFile  = "guards.json"
 	mostGuarded = 500
 	maxGuards   = 256 << 10
 )
 
-// guards are what files for other agents forbid.
+// guards counts what files for other agents forbid.
 type guards struct {
 	rules, hooks int
-	denied       rule.Spec // the first command among them
+	denied       rule.Spec // the first denied command
 }
 
-// tellGuards warns, once for each content, of files by which a project guards itself
-// against other agents: coder does not apply them.
+// tellGuards warns about files in which a project restricts other
+// agents, once for each content: coder does not apply them.
 func (a *App) tellGuards() {
 	if a.Recorded != nil || a.Options.Bare {
 		return
@@ -63,7 +63,7 @@ func (a *App) tellGuards() {
 		strings.Join(files, ", "), all.rules, all.hooks, all.setting()))
 }
 
-// setting is the setting of coder's own that forbids the first of them, or one like it.
+// setting returns coder's setting that forbids the first of them, or a similar one.
 func (g guards) setting() string {
 	if g.rules == 0 {
 		return `"hooks": {"PreToolUse": […]}`
@@ -75,7 +75,7 @@ func (g guards) setting() string {
 	var text bytes.Buffer
 	to := json.NewEncoder(&text)
 	to.SetEscapeHTML(false)
-	_ = to.Encode(pattern) // which never fails
+	_ = to.Encode(pattern) // never fails
 	return `"permission": {"` + rule.Commands + `": {` + strings.TrimSpace(text.String()) + `: "deny"}}`
 }
 
@@ -83,20 +83,20 @@ var (
 	codexGuard = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?m)^\s*(approval_policy|sandbox_mode)\s*=|\bdecision\s*=\s*"(forbidden|prompt)"`)
 	})
-	// comments also matches strings, so that nothing in them is one, and last commas.
+	// comments also matches strings, so that it finds no comment inside them, and trailing commas.
 	comments = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`"(?:[^"\\]|\\.)*"|//[^\n]*|(?s:/\*.*?\*/)|,\s*[\]}]`)
 	})
 )
 
-// count adds what a file forbids, and reports whether that is anything.
+// count adds what a file forbids, and reports whether it forbids anything.
 func (g *guards) count(name string, text []byte) bool {
 	before := g.rules + g.hooks
 	if !strings.Contains(name, ".json") {
 		g.rules += len(codexGuard().FindAll(text, -1))
 		return g.rules+g.hooks > before
 	}
-	for range 2 { // a comma may stand before a comment
+	for range 2 { // a comment may follow a comma
 		text = comments().ReplaceAllFunc(text, func(s []byte) []byte {
 			if s[0] == '/' {
 				return nil
@@ -105,12 +105,12 @@ func (g *guards) count(name string, text []byte) bool {
 		})
 	}
 	var top any
-	_ = json.Unmarshal(text, &top) // what is none forbids nothing
+	_ = json.Unmarshal(text, &top) // invalid JSON forbids nothing
 	g.walk("", top)
 	return g.rules+g.hooks > before
 }
 
-// walk counts what stands at a place of settings, of whichever agent.
+// walk counts the rules and hooks at a path in any agent's settings.
 func (g *guards) walk(at string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -145,10 +145,10 @@ func (g *guards) walk(at string, value any) {
 	}
 }
 
-// shellNames are what other agents call the tool that runs commands.
+// shellNames are other agents' names for the shell tool.
 var shellNames = []string{"Bash", "Shell", "ShellTool", "run_shell_command"}
 
-// keep keeps a rule of theirs if it is the first that denies a command.
+// keep stores another agent's rule if it is the first that denies a command.
 func (g *guards) keep(at string, written any) {
 	text, _ := written.(string)
 	s, err := rule.ParseSpec(text)

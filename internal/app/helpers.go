@@ -16,9 +16,9 @@ import (
 	"coder/internal/policy/trust"
 )
 
-// languageServers says how language servers run: in trusted folders only, within
-// bounds, without network, and with nothing to write to but a cache of theirs,
-// which is apart from what builds use: they must not change that.
+// languageServers returns the options for language servers: they run only in
+// trusted folders, confined, without network, and can write only to their
+// own cache, separate from the builds' cache, which they must not change.
 func (a *App) languageServers(t *toolkit) lsp.Options {
 	cache := ""
 	if dir := a.Env.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
@@ -32,7 +32,7 @@ func (a *App) languageServers(t *toolkit) lsp.Options {
 	})
 	return lsp.Options{
 		Root: a.Root, Env: env, Servers: a.servers, Cache: cache, Program: "coder", Version: Version,
-		May: func() error { // they go by the folder's settings, and run what these make their tools run
+		May: func() error { // they obey the folder's settings, and run tools that these name
 			state, err := a.Trust.Of(a.Root)
 			if err == nil && state == trust.Trusted {
 				return nil
@@ -46,9 +46,8 @@ func (a *App) languageServers(t *toolkit) lsp.Options {
 	}
 }
 
-// serverVariables are what language servers and the tools they start need to
-// know: where things are, and which machine code is for. What is not here is
-// withheld: nobody looks at what a server does with it.
+// serverVariables are the variables that language servers and their tools need: locations and the
+// target platform. All others are withheld, because nobody checks what a server does with them.
 var serverVariables = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CODER_WORKSPACE",
 	"GOPATH", "GOROOT", "GOMODCACHE", "GOENV", "GOFLAGS", "GOOS", "GOARCH", "GOARM", "GOAMD64", "GOEXPERIMENT", "GOWORK", "GO111MODULE",
@@ -64,8 +63,8 @@ const (
 	maxPDFText  = 8 << 20 // bytes
 )
 
-// pdfReader takes the text from PDFs with pdftotext where it is installed and
-// can be confined: a PDF is written by strangers.
+// pdfReader returns a function that extracts text from PDFs with
+// pdftotext, if it is installed and can be confined: PDFs are not trusted.
 func (a *App) pdfReader(confiner *confine.Confiner) func(context.Context, []byte) (string, error) {
 	return func(ctx context.Context, pdf []byte) (string, error) {
 		if _, err := a.door.Find("pdftotext"); err != nil {
@@ -92,7 +91,7 @@ func (a *App) pdfReader(confiner *confine.Confiner) func(context.Context, []byte
 	}
 }
 
-// bounded keeps the beginning of what is written to it.
+// bounded keeps the beginning of its input.
 type bounded struct {
 	bytes.Buffer
 	most int

@@ -11,8 +11,7 @@ import (
 	"coder/internal/tool"
 )
 
-// notesAsked is p. Where nobody can be asked it keeps the calls that would be, for
-// [App.Hint].
+// notesAsked returns p. If nobody can approve calls, it notes the calls that need approval, for [App.Hint].
 func (a *App) notesAsked(p policy.Policy) policy.Policy {
 	if a.Options.Attended {
 		return p
@@ -26,8 +25,7 @@ func (a *App) notesAsked(p policy.Policy) policy.Policy {
 	})
 }
 
-// Hint is the option that would let calls pass that nobody could be asked about, tried
-// on these calls; "" if there is none.
+// Hint returns the option that would allow the calls that nobody could approve, tested on these calls, or "".
 func (a *App) Hint(ctx context.Context, calls []string) string {
 	passes := func(p policy.Policy, c policy.Case) bool {
 		o, err := p.Judge(ctx, c)
@@ -64,7 +62,7 @@ func (a *App) Hint(ctx context.Context, calls []string) string {
 
 const autoApprove = "--auto-approve"
 
-// specFor is the narrowest rule that names a call.
+// specFor returns the narrowest rule that matches a call.
 func specFor(c policy.Case) rule.Spec {
 	s := rule.Spec{Tool: c.Tool}
 	if len(c.Plan.Effects) == 1 {

@@ -9,8 +9,7 @@ import (
 	"coder/internal/config"
 )
 
-// readHooks reads the commands that are run on events: the person's, then those
-// of a project they trust.
+// readHooks reads the commands to run on events: the user's, then a trusted project's.
 func (a *App) readHooks() error {
 	a.hooks = slices.Clone(a.Options.Driver.Hooks)
 	for _, name := range slices.Sorted(maps.Keys(a.Config.Hooks)) {

@@ -10,14 +10,13 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// Installation is how this program came to this machine.
+// Installation says how this program was installed.
 type Installation struct {
 	How  string `json:"how,omitempty"` // a key of ways; "" if unknown
 	Path string `json:"path,omitempty"`
 }
 
-// way is a way to install the program: how to remove it, and how to put a newer
-// version in its place.
+// way is a way to install coder: how to remove and how to update it.
 type way struct{ remove, update string }
 
 var ways = map[string]way{
@@ -34,22 +33,19 @@ var ways = map[string]way{
 		" share/fish/vendor_completions.d/coder.fish share/fish/vendor_completions.d/coder-agent.fish", ""},
 }
 
-// Remove is a command that removes the program; "" if how it was installed is unknown.
+// Remove returns the command that removes coder, or "" if its installation is unknown.
 func (i Installation) Remove() string {
 	prefix := filepath.Dir(filepath.Dir(i.Path))
 	return strings.NewReplacer("PATH", i.Path, "PREFIX", prefix).Replace(ways[i.How].remove)
 }
 
-// Update is how the program is brought up to date; "" if it can do that itself, or
-// if how it was installed is unknown.
+// Update returns how to update coder, or "" if coder can do that itself or its installation is unknown.
 func (i Installation) Update() string { return ways[i.How].update }
 
-// installedFile is written beside the program by whatever installs it. Its first
-// word is a key of ways.
+// installedFile is written by every installer. Its first word is a key of ways.
 const installedFile = "share/coder/installed"
 
-// Installed finds out how this program was installed: by the note beside it, or by
-// its path.
+// Installed finds out how this program was installed, from the installed file or from its path.
 func Installed(env Env) Installation {
 	i := Installation{Path: env.Exe}
 	if real, err := filepath.EvalSymlinks(env.Exe); err == nil && env.Exe != "" {
@@ -72,7 +68,7 @@ func Installed(env Env) Installation {
 	return i
 }
 
-// goBins are the folders into which go install writes.
+// goBins returns the folders to which go install writes.
 func goBins(env Env) []string {
 	bins := []string{env.Getenv("GOBIN"), filepath.Join(env.Getenv("HOME"), "go", "bin")}
 	for _, dir := range filepath.SplitList(env.Getenv("GOPATH")) {
@@ -81,8 +77,8 @@ func goBins(env Env) []string {
 	return bins
 }
 
-// otherCoders are programs named coder on the PATH that are not this one, each by
-// its first name. First reports whether one of them is what the name alone starts.
+// otherCoders returns other programs named coder on the PATH, each by its
+// first path. first reports whether the name coder starts one of them.
 func otherCoders(env Env) (others []string, first bool) {
 	own, err := os.Stat(env.Exe)
 	if err != nil {
@@ -104,7 +100,7 @@ func otherCoders(env Env) (others []string, first bool) {
 	return others, first
 }
 
-// examineName looks for other programs that are called coder.
+// examineName looks for other programs named coder.
 func (a *App) examineName() []Finding {
 	others, first := otherCoders(a.Env)
 	if len(others) == 0 {

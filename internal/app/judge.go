@@ -26,7 +26,7 @@ import (
 	"coder/internal/tool/dialect"
 )
 
-// newJudge puts the rules of the person, of this run and of the mode together.
+// newJudge combines the rules of the user, the run and the mode.
 func (a *App) newJudge(c *confine.Confiner, p *protectedFiles, files orchestrator.Files) (*judge.Judge, error) {
 	given, err := a.givenRules()
 	if err != nil {
@@ -61,8 +61,8 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles, files orchestrato
 	}), nil
 }
 
-// isCheck reports whether a line is one of the whitelist of checks and the one that the
-// settings or the files of the project choose.
+// isCheck reports whether a line is on the whitelist of checks
+// and is the one chosen by the settings or the project's files.
 func (a *App) isCheck(files orchestrator.Files, line string) bool {
 	if line = strings.TrimSpace(line); !verify.Allowed(line) {
 		return false
@@ -71,7 +71,7 @@ func (a *App) isCheck(files orchestrator.Files, line string) bool {
 	return verify.Choose(in).Command == line
 }
 
-// gitSettingsNamed are the files in which the environment has git look for your settings.
+// gitSettingsNamed returns the files in which the environment makes git look for settings.
 func (a *App) gitSettingsNamed() []string {
 	files := []string{a.Env.Getenv("GIT_CONFIG_GLOBAL"), a.Env.Getenv("GIT_CONFIG_SYSTEM")}
 	if dir := a.Env.Getenv("XDG_CONFIG_HOME"); dir != "" {
@@ -80,7 +80,7 @@ func (a *App) gitSettingsNamed() []string {
 	return files
 }
 
-// hostList is what commands may reach, in words; empty if that is all or nothing.
+// hostList returns the hosts that commands may reach, as text; "" for all or none.
 func hostList(n config.Network) string {
 	if n.All() {
 		return ""
@@ -88,14 +88,14 @@ func hostList(n config.Network) string {
 	return strings.Join(n, ", ")
 }
 
-// remember gives the judge its memory, with what was said for a session. Where
-// there is no home nothing is remembered.
+// remember gives the judge its memory, including a session's
+// approvals. Without a home folder there is no memory.
 func (a *App) remember(j *judge.Judge, sessionID string) *judge.Memory {
 	if home, _ := a.homes(); home == "" {
 		return nil
 	}
 	if a.Options.Ephemeral {
-		sessionID = "" // nobody comes back to it
+		sessionID = "" // the session cannot be resumed
 	}
 	m, err := j.Remember(filepath.Join(a.Home, "always"), sessionID, a.Config.Permission.CommandAllowlist)
 	if err != nil {
@@ -104,7 +104,7 @@ func (a *App) remember(j *judge.Judge, sessionID string) *judge.Memory {
 	return m
 }
 
-// Memory is what was always allowed here.
+// Memory returns the permanent approvals in this project.
 func (a *App) Memory() (*judge.Memory, error) {
 	m := a.remember(judge.New(judge.Options{State: a.Modes, Root: a.Root, Now: a.Env.Now}), "")
 	if m == nil {
@@ -113,7 +113,7 @@ func (a *App) Memory() (*judge.Memory, error) {
 	return m, nil
 }
 
-// Revoke forgets what which names and says what that was.
+// Revoke revokes the approvals that which names and describes them.
 func Revoke(m *judge.Memory, which string) (string, error) {
 	gone, err := m.Revoke(which)
 	if err != nil {
@@ -129,8 +129,7 @@ func Revoke(m *judge.Memory, which string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// Judge is a judge, and what confines commands, without a session. Done
-// ends them.
+// Judge returns a judge and a confiner without a session. done closes them.
 func (a *App) Judge() (j *judge.Judge, c *confine.Confiner, done func() error, err error) {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
@@ -146,7 +145,7 @@ func (a *App) Judge() (j *judge.Judge, c *confine.Confiner, done func() error, e
 	return j, c, func() error { return errors.Join(c.Close(), ws.Close()) }, nil
 }
 
-// givenRules are the rules that a person wrote, without the defaults.
+// givenRules returns the user's and the project's rules, without the defaults.
 func (a *App) givenRules() (map[string]risk.Patterns, error) {
 	given := make(map[string]risk.Patterns)
 	add := func(tool, pattern, word string) error {
@@ -157,7 +156,7 @@ func (a *App) givenRules() (map[string]risk.Patterns, error) {
 		if given[tool] == nil {
 			given[tool] = make(risk.Patterns)
 		}
-		if was, twice := given[tool][pattern]; twice { // by several names
+		if was, twice := given[tool][pattern]; twice { // under several names
 			v = min(v, was)
 		}
 		given[tool][pattern] = v
@@ -184,7 +183,7 @@ func (a *App) givenRules() (map[string]risk.Patterns, error) {
 	return given, add("default", "*", a.Config.Permission.Default)
 }
 
-// ownLines are the patterns of commands that the person's own settings allow.
+// ownLines returns the command patterns that the user's own settings allow.
 func (a *App) ownLines() (patterns []string) {
 	for pattern, word := range a.Config.Permission.Tools[rule.Commands] {
 		if o := a.Report.RuleOrigin(rule.Commands, pattern); word == policy.Allow.String() && o != (config.Origin{}) && !o.Project {
@@ -194,8 +193,7 @@ func (a *App) ownLines() (patterns []string) {
 	return patterns
 }
 
-// newState starts the session in the mode the person chose, with the tools that
-// they switched on or off.
+// newState starts the session in the user's mode, with the tools that they switched on or off.
 func (a *App) newState() (err error) {
 	agents := a.Config.Agents
 	switches := make(map[string]map[string]bool)
@@ -224,8 +222,8 @@ func (a *App) newState() (err error) {
 	return nil
 }
 
-// members are the tools that a name stands for: what is said of a group is said of all
-// its tools, each of which is judged by its own name.
+// members returns the tools that a name means: a group's name
+// means all its tools, each of which is judged by its own name.
 func members(name string) []string {
 	if all := tool.InGroup(strings.ToLower(name)); all != nil {
 		return all
@@ -233,7 +231,7 @@ func members(name string) []string {
 	return []string{name}
 }
 
-// byMember is specs with the tools of a group in its place.
+// byMember returns specs with each group replaced by its tools.
 func byMember(specs []rule.Spec) (all []rule.Spec) {
 	for _, s := range specs {
 		for _, name := range members(s.Tool) {
@@ -243,8 +241,8 @@ func byMember(specs []rule.Spec) (all []rule.Spec) {
 	return all
 }
 
-// checkRuleName refuses a rule for what looks like a misspelt tool: a deny that
-// protects nothing is worse than none.
+// checkRuleName rejects a rule for an apparently misspelt
+// tool: a deny that protects nothing is worse than none.
 func (a *App) checkRuleName(name string) error {
 	if near := a.misspelt(name); near != "" {
 		return configf("permission.%s: unknown tool %q; did you mean %q?", name, name, near)
@@ -255,8 +253,8 @@ func (a *App) checkRuleName(name string) error {
 	return nil
 }
 
-// misspelt is the tool that a name in a rule is nearly that of; "" if it is one, a
-// pattern, a tool of a server, which may join later, or like none.
+// misspelt returns the tool that a name in a rule probably means, or "". A known name,
+// a pattern, and an MCP server's tool, which may be added later, are not misspelt.
 func (a *App) misspelt(name string) string {
 	known := a.knownNames()
 	if isPattern(name) || slices.ContainsFunc(a.meant(name), func(m string) bool { return slices.Contains(known, m) }) {
@@ -265,7 +263,7 @@ func (a *App) misspelt(name string) string {
 	return nearest.Of(name, known)
 }
 
-// inOurNames are rules of this run about the tools that their names stand for.
+// inOurNames returns this run's rules with coder's names for the tools.
 func (a *App) inOurNames(specs []rule.Spec) (all []rule.Spec) {
 	for _, s := range specs {
 		names := []string{s.Tool}
@@ -279,13 +277,12 @@ func (a *App) inOurNames(specs []rule.Spec) (all []rule.Spec) {
 	return all
 }
 
-// isPattern reports whether a name in a rule may be that of a tool which joins later.
+// isPattern reports whether a name in a rule may match a tool that is added later.
 func isPattern(name string) bool {
 	return strings.HasPrefix(strings.ToLower(name), "mcp__") || strings.ContainsAny(name, "*?[")
 }
 
-// meant are the tools that a name in a rule stands for, in any case and by the name
-// that another agent has for them.
+// meant returns the tools that a name in a rule means, ignoring case, also by another agent's name.
 func (a *App) meant(name string) []string {
 	if ours := dialect.Inward(name); ours != nil {
 		return ours
@@ -301,7 +298,7 @@ func (a *App) meant(name string) []string {
 	return members(name)
 }
 
-// knownNames are the names of tools and classes that a rule may be about.
+// knownNames returns the names of tools and classes that can have rules.
 func (a *App) knownNames() []string {
 	known := append(tool.Names(), "default", "note", "external_directory")
 	for s := range a.set.Specs() {

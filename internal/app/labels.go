@@ -35,7 +35,7 @@ type Label struct {
 
 func (l Label) empty() bool { return l.Title == "" && len(l.Tags) == 0 && !l.Archived }
 
-// labels are those of all sessions here.
+// labels returns the labels of all sessions in the workspace.
 func (s *Store) labels() (map[string]Label, error) {
 	all := make(map[string]Label)
 	if s.ephemeral {
@@ -59,7 +59,7 @@ func (s *Store) Relabel(ctx context.Context, id string, change func(*Label)) err
 	if s.ephemeral {
 		return inputf("--no-session-persistence saves nothing")
 	}
-	beside := s.Dir("sessions") // writing a file holds the folder it is in
+	beside := s.Dir("sessions") // writing a file locks its folder
 	if err := os.MkdirAll(beside, 0o700); err != nil {
 		return fmt.Errorf("save the labels of sessions: %w", err)
 	}
@@ -94,7 +94,7 @@ func (s *Store) Rename(ctx context.Context, id, title string) error {
 func (s *Store) labelled(heads []session.Head) []session.Head {
 	labels, err := s.labels()
 	if err != nil || len(labels) == 0 {
-		return heads // without titles and tags; a change of them says what is wrong
+		return heads // without labels; changing them reports the error
 	}
 	for i, h := range heads {
 		l := labels[h.ID]

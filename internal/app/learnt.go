@@ -12,9 +12,8 @@ import (
 	"coder/internal/model/textcalls"
 )
 
-// learnt keeps in the person's own folder what was found out about models, each
-// at its endpoint. It can be lost: it is found out again then, at the price of a
-// request. Where nothing may be kept, or nothing can be, it holds for a process.
+// learnt stores in CODER_HOME what coder learned about models, by endpoint. It may be lost: coder
+// then learns it again, at the price of a request. If it cannot be stored, it lasts for this process.
 type learnt struct {
 	path, endpoint string
 	now            func() time.Time
@@ -29,7 +28,7 @@ type modelHabits struct {
 	Seen     time.Time      `json:"seen"`
 }
 
-// learntFor is how long is believed what was found out: servers change.
+// learntFor is how long learned data is valid: servers change.
 const learntFor = 30 * 24 * time.Hour
 
 func (a *App) learnt() *learnt {
@@ -41,7 +40,7 @@ func (a *App) learnt() *learnt {
 	return l
 }
 
-// ToolMode is how a model was seen to call tools.
+// ToolMode returns how a model was seen to call tools.
 func (l *learnt) ToolMode(model string) textcalls.Mode {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +53,7 @@ func (l *learnt) ToolMode(model string) textcalls.Mode {
 	return ""
 }
 
-// LearnToolMode keeps how a model calls tools. What others wrote meanwhile stays.
+// LearnToolMode stores how a model calls tools. Other processes' entries stay.
 func (l *learnt) LearnToolMode(model string, m textcalls.Mode) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,11 +62,11 @@ func (l *learnt) LearnToolMode(model string, m textcalls.Mode) {
 	all[l.endpoint+" "+model] = modelHabits{ToolMode: m, Seen: l.now()}
 	l.known = all
 	if l.path != "" {
-		_ = atomicfile.Cache(l.path, jsonx.Must(all), 0o600) // it is found out again
+		_ = atomicfile.Cache(l.path, jsonx.Must(all), 0o600) // it can be learned again
 	}
 }
 
-// maxLearnt bounds the file.
+// maxLearnt limits the size of the file.
 const maxLearnt = 1 << 20
 
 func (l *learnt) read() map[string]modelHabits {

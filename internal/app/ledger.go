@@ -9,11 +9,11 @@ import (
 	"coder/internal/report/ledger"
 )
 
-// Priced is a use of a model with what it cost, if that is known.
+// Priced returns a model's usage with its cost, if known.
 func (a *App) Priced(model string, u chat.Usage) chat.Usage { return a.newMeter().Priced(model, u) }
 
-// Ledger tells what filled the window in a session up to one of its records, zero
-// being its end, and what that cost.
+// Ledger returns what filled a session's window up to one of
+// its records, with its cost; zero means the last record.
 func (a *App) Ledger(ctx context.Context, id string, until uint64) (*ledger.Book, error) {
 	return a.Store().ledger(ctx, id, until, a.newMeter().Priced)
 }
@@ -29,7 +29,7 @@ func (s *Store) ledger(ctx context.Context, id string, until uint64, price func(
 	return b.Done(), nil
 }
 
-// filling is the picture of what filled the window from request to request.
+// filling returns the chart of the window's content from request to request.
 func filling(b *ledger.Book) (f export.Filling) {
 	for _, k := range ledger.Kinds {
 		f.Kinds = append(f.Kinds, string(k))

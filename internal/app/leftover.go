@@ -12,28 +12,28 @@ import (
 	"coder/internal/record/store/jsonl"
 )
 
-// Leftover is a folder in which coder keeps data: that of a project, or the user's own.
+// Leftover is a folder with coder's data: a project's, or the user's own.
 type Leftover struct {
 	Dir      string   `json:"dir"`
 	Home     bool     `json:"home"`
 	Sessions int      `json:"sessions"`
 	Files    int      `json:"files"`
 	Bytes    int64    `json:"bytes"`
-	Stays    []string `json:"stays,omitempty"` // names in it that people write
-	InUse    bool     `json:"in_use"`          // a process works in a session
+	Stays    []string `json:"stays,omitempty"` // the user's files in it
+	InUse    bool     `json:"in_use"`          // a process is running a session
 
-	made []string // what coder made there
+	made []string // coder's own files there
 }
 
-// madeInHome are the names that coder itself writes in the user's folder. Settings,
-// commands, skills, agents, worktrees and fleets are people's work.
+// madeInHome are coder's own names in the user's folder. Settings,
+// commands, skills, agents, worktrees and fleets are the user's.
 var madeInHome = []string{
 	"always", answers, "cache", Drafts, "heads", "key", keysDir, listening, loginsDir, "models.json",
 	guardsFile, listsFile, windowsFile, pluginsDir, marketsFile, shipDir, takenFile, "trust.json", typedDir, "undo", workspacesDir,
 }
 
-// Leftovers finds what coder keeps in every project that it knows and in the user's
-// folder, which is the last. It reads names and sizes only.
+// Leftovers finds coder's data in every known project and in the
+// user's folder, which comes last. It reads only names and sizes.
 func (s *Settings) Leftovers() (all []Leftover) {
 	var dirs []string
 	for _, root := range s.Workspaces() {
@@ -43,7 +43,7 @@ func (s *Settings) Leftovers() (all []Leftover) {
 		dirs = append(slices.DeleteFunc(dirs, func(dir string) bool { return dir == s.Home }), s.Home)
 	}
 	for _, dir := range dirs {
-		names := append([]string{"tmp"}, dataFolders...) // a home is a project, too
+		names := append([]string{"tmp"}, dataFolders...) // a home is also a project
 		l := Leftover{Dir: dir, Home: dir == s.Home}
 		if l.Home {
 			names = append(names, madeInHome...)
@@ -55,8 +55,7 @@ func (s *Settings) Leftovers() (all []Leftover) {
 	return all
 }
 
-// ours reports whether coder made the folder of l, and not another program that has a
-// folder of that name.
+// ours reports whether coder made l's folder, and not another program with a folder of the same name.
 func (s *Settings) ours(l Leftover) bool {
 	if l.Home {
 		info, err := os.Lstat(authkey.Path(l.Dir))
@@ -66,7 +65,7 @@ func (s *Settings) ours(l Leftover) bool {
 	return err == nil || slices.Contains(l.made, filepath.Join(l.Dir, ".gitignore"))
 }
 
-// look finds what there is. A link is never coder's, and nothing is looked for behind one.
+// look lists what is in the folder. A link is never coder's, and look does not follow it.
 func (l *Leftover) look(names []string) {
 	if info, err := os.Lstat(l.Dir); err != nil || !info.IsDir() {
 		return
@@ -99,7 +98,7 @@ func (l *Leftover) look(names []string) {
 	}
 }
 
-// Remove deletes what coder made there, and the folder if nothing else is in it.
+// Remove deletes coder's own files there, and the folder if nothing else is in it.
 func (l Leftover) Remove() error {
 	if l.InUse {
 		return inputf("%s: a process is working in a session there", l.Dir)
@@ -109,7 +108,7 @@ func (l Leftover) Remove() error {
 		err = errors.Join(err, os.RemoveAll(path))
 	}
 	if err == nil {
-		_ = os.Remove(l.Dir) // unless something stays
+		_ = os.Remove(l.Dir) // fails if something stays
 	}
 	return err
 }

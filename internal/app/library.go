@@ -28,23 +28,21 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// library is what the person and the project have written down: skills and
-// commands.
+// library is the skills and commands that the user and the project wrote.
 type library struct {
 	skills   *skills.Catalogue
 	commands *usercommand.Catalogue
 	own      string // the folder of the person's own commands; "" if there is none
-	hidden   bool   // it was said which commands are hidden by the program's own
+	hidden   bool   // hidden commands were reported
 }
 
-// library is what was written down for this workspace. It is read when it is
-// first asked for, and what is wrong with it is said once, then.
+// library returns the workspace's skills and commands. It reads them on first use, and reports problems once.
 func (a *App) library() *library {
 	if a.lib != nil {
 		return a.lib
 	}
 	a.lib = &library{skills: skills.New(a.skillRoots()...)}
-	// Those of plugins have names in full that a folder of a project could have, too.
+	// A project's folder could contain the full names of plugins' commands, too.
 	roots := a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Commands })
 	if !a.Options.Bare {
 		roots = append(roots, usercommand.Root{Path: ".coder/commands", Files: repofile.Below(a.Root).Sub(".coder/commands")})
@@ -66,8 +64,8 @@ func (a *App) library() *library {
 	return a.lib
 }
 
-// claudeRoots are the folders of one kind that Claude Code reads, too: the project's,
-// where it is trusted, and the person's own.
+// claudeRoots returns the folders of one kind that Claude Code
+// also reads: a trusted project's, and the user's own.
 func (a *App) claudeRoots(kind string) (roots []frontmatter.Root) {
 	if shown := ".claude/" + kind; a.Trusted == trust.Trusted {
 		roots = append(roots, frontmatter.Root{Path: shown, Files: repofile.Below(a.Root).Sub(shown)})
@@ -79,14 +77,14 @@ func (a *App) claudeRoots(kind string) (roots []frontmatter.Root) {
 	return roots
 }
 
-// tellHidden says which commands nobody can call, since the program has one of that name.
+// tellHidden reports custom commands that have a built-in command's name.
 func (a *App) tellHidden(own []slash.Command) {
 	l := a.library()
 	if l.hidden {
 		return
 	}
 	l.hidden = true
-	all, _ := l.commands.List() // what is wrong with others was said
+	all, _ := l.commands.List() // other problems were reported
 	for _, c := range all {
 		if slices.ContainsFunc(own, func(o slash.Command) bool { return strings.EqualFold(o.Name, c.Name) }) {
 			a.warn(fmt.Sprintf("command file %s: skipped: /%s is a built-in command", c.Path, c.Name))
@@ -94,8 +92,8 @@ func (a *App) tellHidden(own []slash.Command) {
 	}
 }
 
-// skillRoots are the folders of skills, the strongest first: the project's,
-// those the configuration adds, the person's own, those of plugins.
+// skillRoots returns the folders of skills in order of precedence:
+// the project's, the configured ones, the user's own, the plugins'.
 func (a *App) skillRoots() []skills.Root {
 	var roots []skills.Root
 	seen := make(map[string]bool)
@@ -127,8 +125,8 @@ func (a *App) skillRoots() []skills.Root {
 	return append(roots, a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Skills })...)
 }
 
-// folder is a folder of files that people wrote: one in the workspace is the
-// repository's, any other is the person's own.
+// folder returns a folder of custom files: a folder in the
+// workspace is the repository's, any other is the user's own.
 func (a *App) folder(dir string) fs.FS {
 	if rel, err := filepath.Rel(a.Root, dir); err == nil && filepath.IsLocal(rel) {
 		return repofile.Below(a.Root).Sub(rel)
@@ -153,10 +151,9 @@ func (a *App) sessionLibrary(t *toolkit) *orchestrator.Library {
 	return lib
 }
 
-// inCommands is j with what the header of a command says about tools while the
-// command runs. Tools it does not name are refused. Those it names run unasked
-// where only the mode would ask, if the command is the person's own; a
-// project's command may leave tools out and no more.
+// inCommands returns j combined with the running command's header. It denies tools that
+// the header does not name. If the command is the user's own, tools it names need no
+// approval if only the mode requires it; a project's command can only exclude tools.
 func (a *App) inCommands(j *judge.Judge) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		cmd, ok := orchestrator.CommandOf(ctx)
@@ -175,8 +172,7 @@ func (a *App) inCommands(j *judge.Judge) policy.Policy {
 	})
 }
 
-// allowedBy reads the tools that the header of a command names, under their own
-// names here. What cannot be read names nothing.
+// allowedBy returns the tools in a command's header, by coder's names. It ignores unreadable entries.
 func (a *App) allowedBy(c usercommand.Command) (specs []rule.Spec) {
 	for _, word := range c.AllowedTools {
 		list, err := rule.ParseSpecs(word)
@@ -200,11 +196,11 @@ func namesTool(specs []rule.Spec, tool string) bool {
 	})
 }
 
-// ownRules are the person's own rule files, of coder and of other agents, in their home.
+// ownRules are other agents' rule files in the user's home folder.
 var ownRules = []string{".gemini/GEMINI.md", ".codex/AGENTS.md", ".claude/CLAUDE.md"}
 
-// rules are what the person and the project have written down for the model.
-// A file that cannot be used is left out with a warning.
+// rules reads the rules that the user and the project wrote
+// for the model. It skips an unusable file with a warning.
 func (a *App) rules() *rulefile.Book {
 	find := rulefile.Finder{
 		Read:     a.readRules,
@@ -228,14 +224,14 @@ func (a *App) rules() *rulefile.Book {
 	for _, err := range bad {
 		a.ignored(err)
 	}
-	if err := repofile.CheckGit(a.Root); err != nil { // git would wait for it: it counts as none
+	if err := repofile.CheckGit(a.Root); err != nil { // git would block on it: ignore it
 		a.ignored(err)
 	}
 	book.Rules = append(book.Rules, a.instructions(find, book.Rules)...)
 	return book
 }
 
-// rulesFor is the rules of book that apply to a file of the workspace.
+// rulesFor returns a function for the rules in book that apply to a file in the workspace.
 func (a *App) rulesFor(book *rulefile.Book) func(file string) []rulefile.Rule {
 	return func(file string) []rulefile.Rule {
 		rules, bad := book.For(a.resolve(file))
@@ -246,7 +242,7 @@ func (a *App) rulesFor(book *rulefile.Book) func(file string) []rulefile.Rule {
 	}
 }
 
-// ruleNames lists the files below a folder of a project, three levels deep.
+// ruleNames lists the files below a project's folder, three levels deep.
 func ruleNames(root, dir string) (names []string) {
 	rel, err := filepath.Rel(root, dir)
 	if err != nil {
@@ -255,7 +251,7 @@ func ruleNames(root, dir string) (names []string) {
 	_ = fs.WalkDir(repofile.Below(root).Sub(rel), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil || len(names) == maxInstructions:
-			return fs.SkipAll // a folder that cannot be listed has no rules
+			return fs.SkipAll // an unreadable folder has no rules
 		case d.IsDir() && strings.Count(name, "/") >= 2:
 			return fs.SkipDir
 		case !d.IsDir():
@@ -266,8 +262,8 @@ func ruleNames(root, dir string) (names []string) {
 	return names
 }
 
-// excludedRules reports the files that the setting instructions leaves out: its
-// patterns that begin with "!".
+// excludedRules returns a function that reports whether the setting
+// instructions excludes a file: with a pattern that begins with "!".
 func (a *App) excludedRules() func(path string) bool {
 	var patterns []string
 	for _, pattern := range a.Config.Instructions {
@@ -282,11 +278,11 @@ func (a *App) excludedRules() func(path string) bool {
 	}
 }
 
-// maxInstructions is how many files the setting instructions may stand for.
+// maxInstructions limits the number of files in the setting instructions.
 const maxInstructions = 50
 
-// instructions are the rules that the settings name beside those that are
-// found. They come last, so that they are cut last.
+// instructions returns the rules that the settings name in addition
+// to those found. They come last, so that they are cut last.
 func (a *App) instructions(find rulefile.Finder, found []rulefile.Rule) (rules []rulefile.Rule) {
 	for _, pattern := range a.Config.Instructions {
 		if strings.HasPrefix(pattern, "!") {
@@ -304,7 +300,7 @@ func (a *App) instructions(find rulefile.Finder, found []rulefile.Rule) (rules [
 				a.warn(fmt.Sprintf("instructions: only the first %d files are used", maxInstructions))
 				return rules
 			}
-			root := "" // that it must not lead out of; one of the person's own may
+			root := "" // the folder that links must not leave; the user's own may
 			if rel, err := filepath.Rel(a.Root, file); err == nil && filepath.IsLocal(rel) {
 				root = a.Root
 			}
@@ -319,7 +315,7 @@ func (a *App) instructions(find rulefile.Finder, found []rulefile.Rule) (rules [
 	return rules
 }
 
-// expand lists the files that a pattern of the settings stands for.
+// expand lists the files that match a pattern in the settings.
 func (a *App) expand(pattern string) (files []string) {
 	at := a.resolve(pattern)
 	if _, err := os.Lstat(at); err == nil {
@@ -337,7 +333,7 @@ func (a *App) expand(pattern string) (files []string) {
 	return files
 }
 
-// readRules reads a rules file, and no more of it than can be used.
+// readRules reads a rules file up to the usable size.
 func (a *App) readRules(root, path string) (text []byte, err error) {
 	var more bool
 	if root == "" {
@@ -354,7 +350,7 @@ func (a *App) readRules(root, path string) (text []byte, err error) {
 	return text, err
 }
 
-// ignored says that a file is not used, and why.
+// ignored warns that a file is not used, and why.
 func (a *App) ignored(err error) {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		a.warn(fmt.Sprintf("%s is ignored: %s", p.Path, p.Err))

@@ -9,19 +9,19 @@ import (
 	"coder/internal/model/transport"
 )
 
-// listsFile holds the models that endpoints last said they have, so that they can be
-// offered where nobody may be asked; mostLists is of how many endpoints.
+// listsFile holds the last model lists of endpoints, for offers when
+// coder must not ask; mostLists limits the number of endpoints.
 const (
 	listsFile = "lists.json"
 	mostLists = 50
 )
 
-// lastListed are the models that an endpoint last said it has.
+// lastListed returns the models that an endpoint listed last.
 func (a *App) lastListed(c config.Provider) []string {
 	return slices.Clone(a.lists.of(a.remembers(listsFile), address(c)))
 }
 
-// keepList remembers what an endpoint says it has.
+// keepList stores an endpoint's list of models.
 func (a *App) keepList(c config.Provider, models []transport.Model) {
 	var names []string
 	for _, m := range models[:min(len(models), mostModels)] {
@@ -34,14 +34,14 @@ func (a *App) keepList(c config.Provider, models []transport.Model) {
 	})
 }
 
-// address is where an endpoint is, without what may be secret in it.
+// address returns an endpoint's address without possible secrets.
 func address(c config.Provider) string { return strings.TrimSpace(modelAt(c.BaseURL, "")) }
 
-// Favourites are the models of the settings (provider.models).
+// Favourites returns the models in the settings (provider.models).
 func (a *App) Favourites() []string { return a.endpoint().Models }
 
 // Scripted reports whether a script plays the model.
 func (a *App) Scripted() bool { return a.scripted() }
 
-// Profiles are the names of the profiles in the settings.
+// Profiles returns the names of the profiles in the settings.
 func (a *App) Profiles() []string { return slices.Sorted(maps.Keys(a.Config.Profiles)) }

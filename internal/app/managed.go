@@ -21,12 +21,12 @@ import (
 	"coder/internal/tool/mcp"
 )
 
-// permits reports whether no file of managed settings switches something off.
+// permits reports whether no file of managed settings switches a feature off.
 func (s *Settings) permits(what func(config.Limits) *bool) bool {
 	return !slices.ContainsFunc(s.Report.Limits, func(l config.Limits) bool { on := what(l); return on != nil && !*on })
 }
 
-// allowed returns an error unless every file of managed settings that limits something has a pattern for it.
+// allowed returns an error unless each file of managed settings with a list for what has a matching pattern.
 func (s *Settings) allowed(what, name string, list func(config.Limits) []string, matches func(pattern string) bool) error {
 	for _, l := range s.Report.Limits {
 		if patterns := list(l); patterns != nil && !slices.ContainsFunc(patterns, matches) {
@@ -51,7 +51,7 @@ func (s *Settings) allowsModel(name string) error {
 func (s *Settings) allowsEndpoint(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return nil // there is none yet
+		return nil // no endpoint yet
 	}
 	port := u.Port()
 	if port == "" {
@@ -70,7 +70,7 @@ func (s *Settings) allowsServer(m mcp.Server) error {
 		func(pattern string) bool { return fits(pattern, where) })
 }
 
-// fits reports whether a text has the form of a pattern, in which a star stands for any text.
+// fits reports whether a text matches a pattern, in which a star matches any text.
 func fits(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if !strings.HasPrefix(text, parts[0]) {
@@ -90,8 +90,8 @@ func fits(pattern, text string) bool {
 	return strings.HasSuffix(text, parts[len(parts)-1])
 }
 
-// allowedMode is the mode to start in, which is a stricter one if managed settings do not allow the mode of the
-// settings, and the modes that they do not allow. One of the command line is refused instead.
+// allowedMode returns the initial mode, and the modes that managed settings do not allow. If they do not
+// allow the mode of the settings, it returns a stricter one; a mode from the command line is refused instead.
 func (a *App) allowedMode(wanted string) (start string, barred []string, err error) {
 	strictest := []string{mode.Yolo, mode.AutoEdit, mode.Build, mode.Default, mode.Plan}
 	barred = slices.DeleteFunc(slices.Clone(strictest), func(name string) bool { return a.allowsMode(name) == nil })
@@ -108,7 +108,7 @@ func (a *App) allowedMode(wanted string) (start string, barred []string, err err
 	return "", nil, refused
 }
 
-// denied are the calls that managed settings deny.
+// denied returns the calls that managed settings deny.
 func (a *App) denied() (specs []rule.Spec, err error) {
 	for _, l := range a.Report.Limits {
 		for _, text := range l.Deny {
@@ -122,7 +122,7 @@ func (a *App) denied() (specs []rule.Spec, err error) {
 	return specs, nil
 }
 
-// KeepDays is how many days managed settings keep sessions.
+// KeepDays returns for how many days managed settings keep sessions.
 func (s *Settings) KeepDays() (days int) {
 	for _, l := range s.Report.Limits {
 		days = max(days, l.KeepDays)
@@ -130,7 +130,7 @@ func (s *Settings) KeepDays() (days int) {
 	return days
 }
 
-// daily is what a user may spend on one day; 0 is no limit.
+// daily returns what a user may spend on one day; 0 means no limit.
 func (s *Settings) daily() (usd float64, tokens int, from config.Origin) {
 	for _, l := range s.Report.Limits {
 		if l.DayUSD > 0 && (usd == 0 || l.DayUSD < usd) {
@@ -143,7 +143,7 @@ func (s *Settings) daily() (usd float64, tokens int, from config.Origin) {
 	return usd, tokens, from
 }
 
-// checkKept refuses a run that saves nothing where managed settings count on its record.
+// checkKept rejects a run that saves nothing if managed settings need its record.
 func (a *App) checkKept() error {
 	usd, tokens, _ := a.daily()
 	if a.Options.Ephemeral && (a.KeepDays() > 0 || usd > 0 || tokens > 0) {
@@ -152,11 +152,11 @@ func (a *App) checkKept() error {
 	return nil
 }
 
-// locked returns an error if managed settings would not honour a value of a setting.
+// locked returns an error if managed settings would override a value of a setting.
 func (s *Settings) locked(key, value string) error {
 	v, err := config.Value(key, value)
 	if err != nil {
-		return nil // the file says what is wrong
+		return nil // the error is reported elsewhere
 	}
 	switch key {
 	case "agents.default":
@@ -174,7 +174,7 @@ func (s *Settings) locked(key, value string) error {
 	return nil
 }
 
-// limited asks only for models that managed settings allow, and only while the day's budget lasts.
+// limited sends requests only to models that managed settings allow, and only within the day's budget.
 type limited struct {
 	provider.Provider
 	app   *App
@@ -192,19 +192,19 @@ func (l limited) Stream(ctx context.Context, req provider.Request) iter.Seq2[pro
 	return l.Provider.Stream(ctx, req)
 }
 
-// spending is what all sessions of the user used today, as recorded.
+// spending is the recorded usage of all the user's sessions today.
 type spending struct {
 	mu   sync.Mutex // guards the fields below
 	at   time.Time  // when the records were read
 	sum  usage.Sum
-	then chat.Usage // of this session, at that time
+	then chat.Usage // this session's at that time
 }
 
-// recount is how old a sum over all sessions may be.
+// recount is the maximum age of a sum over all sessions.
 const recount = time.Minute
 
-// check returns an error if the day's budget is used up. It counts what is recorded, so the last request may
-// exceed the budget.
+// check returns an error if the day's budget is used up. It counts
+// recorded usage, so the last request may exceed the budget.
 func (s *spending) check(ctx context.Context, a *App, m *meter.Meter) error {
 	usd, tokens, from := a.daily()
 	if usd == 0 && tokens == 0 {

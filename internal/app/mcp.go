@@ -32,21 +32,18 @@ import (
 )
 
 const (
-	// mcpFile is where projects keep MCP servers.
+	// mcpFile is a project's file with MCP servers.
 	mcpFile    = ".mcp.json"
 	maxMCPFile = 1 << 20
-	// mcpPatience is how long a run without a terminal waits for MCP servers
-	// before its first request.
+	// mcpPatience is how long a non-interactive run waits for MCP servers before its first request.
 	mcpPatience = 10 * time.Second
-	// mcpTestPatience is how long a server has that is only tried.
+	// mcpTestPatience is how long coder waits for a server in a test.
 	mcpTestPatience = 90 * time.Second
 )
 
-// readMCP reads which MCP servers there are, the strongest first: those of the
-// person's settings, those of the command line, those of whoever drives the
-// session, those of plugins, and those of a project that is trusted. Whoever
-// comes first has the name, and all that are like it, also if it cannot be used:
-// so nobody's server stands where rules mean another.
+// readMCP reads the MCP servers in order of precedence: the user's settings, the command line,
+// the driver, plugins, and a trusted project. The first server gets its name, and all names
+// similar to it, even if it is unusable: so no other server can replace the one that rules mean.
 func (a *App) readMCP() error {
 	r := mcpReader{a, make(map[string]string)}
 	if !a.Options.StrictMCP {
@@ -74,14 +71,14 @@ func (a *App) readMCP() error {
 	return nil
 }
 
-// mcpReader takes in MCP servers from where they are written.
+// mcpReader collects MCP servers from their sources.
 type mcpReader struct {
 	*App
-	taken map[string]string // names, by what they are told apart by
+	taken map[string]string // names by comparison key
 }
 
-// take uses a server, if it can be used and its name is free. Otherwise it is said
-// that it is left out, unless it is switched off.
+// take adds a server, if it is usable and its name is free. Otherwise
+// it warns that the server is skipped, unless it is switched off.
 func (r mcpReader) take(s mcp.Server, err error) {
 	other, taken := r.taken[mcp.Key(s.Name)]
 	switch {
@@ -110,7 +107,7 @@ func (r mcpReader) take(s mcp.Server, err error) {
 	r.mcpServers = append(r.mcpServers, s)
 }
 
-// all takes the servers that one source has.
+// all adds the servers in one source.
 func (r mcpReader) all(servers map[string]json.RawMessage, skipped []config.Skipped, from string, project bool) {
 	for _, s := range skipped {
 		r.take(mcp.Server{Name: s.Name, From: from, Project: project, Disabled: s.Disabled}, s.Err)
@@ -122,7 +119,7 @@ func (r mcpReader) all(servers map[string]json.RawMessage, skipped []config.Skip
 	}
 }
 
-// configured takes the servers of the settings: the person's, or the project's.
+// configured adds the servers in the settings: the user's, or the project's.
 func (r mcpReader) configured(project bool) {
 	for _, l := range r.Report.LeftOut {
 		if l.Project == project {
@@ -139,8 +136,8 @@ func (r mcpReader) configured(project bool) {
 	}
 }
 
-// given takes the servers of --mcp-config: files, or their text itself. The last
-// that has a name counts.
+// given adds the servers from --mcp-config: files, or their
+// content. Of servers with the same name, the last counts.
 func (r mcpReader) given() error {
 	for _, text := range slices.Backward(r.Options.MCPConfig) {
 		from := "--mcp-config"
@@ -168,9 +165,8 @@ func (r mcpReader) given() error {
 	return nil
 }
 
-// project takes the servers of the project's own file. It may name variables,
-// but none that holds a key of a provider. In a folder that is not trusted it is
-// only told that there are some.
+// project adds the servers in the project's own file. The file may use variables, but none
+// with a provider's key. In an untrusted folder, it only warns that there are servers.
 func (r mcpReader) project() {
 	text, err := repofile.Below(r.Project).Read(mcpFile, maxMCPFile)
 	switch {
@@ -194,7 +190,7 @@ func (r mcpReader) project() {
 	r.all(servers, skipped, mcpFile, true)
 }
 
-// mcpHost runs the MCP servers of a session. Where there are none it is nil.
+// mcpHost returns the host for a session's MCP servers, or nil if there are none.
 func (a *App) mcpHost(t *toolkit) *mcp.Host {
 	if len(a.mcpServers) == 0 {
 		return nil
@@ -220,13 +216,13 @@ func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *co
 	})
 }
 
-// MCPServers are the MCP servers there are here.
+// MCPServers returns the workspace's MCP servers.
 func (a *App) MCPServers() []mcp.Server { return a.mcpServers }
 
-// MCPLeftOut are those that are not used, and why.
+// MCPLeftOut returns the skipped MCP servers, and why.
 func (a *App) MCPLeftOut() []mcp.Status { return a.mcpLeft }
 
-// MCPStatus tells how they are. None is started for it.
+// MCPStatus returns the servers' states. It starts none.
 func (a *App) MCPStatus() (all []mcp.Status) {
 	if a.mcp != nil {
 		return a.mcp.Status()
@@ -241,7 +237,7 @@ func (a *App) MCPStatus() (all []mcp.Status) {
 	return all
 }
 
-// TryMCP starts an MCP server, asks it what it has, and ends it.
+// TryMCP starts an MCP server, asks for its tools, and stops it.
 func (a *App) TryMCP(ctx context.Context, s mcp.Server) (mcp.Status, error) {
 	_, confiner, done, err := a.Judge()
 	if err != nil {
@@ -254,14 +250,14 @@ func (a *App) TryMCP(ctx context.Context, s mcp.Server) (mcp.Status, error) {
 	return status, errors.Join(h.Close(), done())
 }
 
-// The files that MCP servers are kept in.
+// The files with MCP servers.
 const (
-	MCPUser    = "user"    // the person's own settings
-	MCPProject = "project" // .mcp.json of the project, for whoever works there
+	MCPUser    = "user"    // the user's own settings
+	MCPProject = "project" // the project's .mcp.json, for everyone who works there
 )
 
-// ChangeMCP writes an MCP server into a file, or takes it out if settings are
-// nil, and leaves the rest of the file as it is. It returns the file.
+// ChangeMCP adds an MCP server to a file, or removes it if settings are
+// nil, and leaves the rest of the file unchanged. It returns the file.
 func (a *App) ChangeMCP(scope, name string, settings json.RawMessage) (file string, err error) {
 	file = filepath.Join(a.Home, "config.json")
 	read := func() ([]byte, error) { return repofile.Own(file, maxMCPFile) }
@@ -294,15 +290,15 @@ func (a *App) ChangeMCP(scope, name string, settings json.RawMessage) (file stri
 	return file, atomicfile.Write(file, text, mode)
 }
 
-// later adds to the tools of a turn those of MCP servers, which are started with
-// the first request. A run without a terminal waits for them, once.
+// later returns a function that adds the tools of MCP servers to a turn's. It starts
+// the servers with the first request. A non-interactive run waits for them once.
 func (a *App) later(t *toolkit) func(context.Context, tool.Set, []chat.ToolCall) tool.Set {
 	if t.mcp == nil {
 		return nil
 	}
 	return func(ctx context.Context, set tool.Set, wanted []chat.ToolCall) tool.Set {
 		t.mcp.Start()
-		for _, call := range wanted { // of a turn that goes on in another process
+		for _, call := range wanted { // from a turn that another process began
 			if _, there := set.Lookup(call.Name); !there && strings.HasPrefix(call.Name, "mcp__") {
 				t.mcp.Settle(ctx, mcpPatience*time.Duration(max(1, a.Env.Patience)))
 				break
@@ -319,10 +315,10 @@ func (a *App) later(t *toolkit) func(context.Context, tool.Set, []chat.ToolCall)
 	}
 }
 
-// mcpPrompts are what MCP servers write for the model.
+// mcpPrompts are the prompts of MCP servers.
 type mcpPrompts struct{ host *mcp.Host }
 
-// List are the prompts that are known, as commands.
+// List returns the known prompts, as commands.
 func (p mcpPrompts) List() (all []orchestrator.Command) {
 	for _, one := range p.host.Prompts() {
 		all = append(all, orchestrator.Command{Name: one.Name, Args: one.Usage(), Help: orchestrator.Title(one.About), Authored: true})
@@ -330,17 +326,17 @@ func (p mcpPrompts) List() (all []orchestrator.Command) {
 	return all
 }
 
-// Find waits for the server of a prompt.
+// Find waits for a prompt's server.
 func (p mcpPrompts) Find(ctx context.Context, name string) (func(context.Context, string) (string, error), bool) {
 	one, ok := p.host.Prompt(ctx, name)
 	return one.Write, ok
 }
 
-// mcpResources are what MCP servers let messages name.
+// mcpResources returns the resources of MCP servers.
 func mcpResources(h *mcp.Host) *orchestrator.Resources {
 	set, err := tool.NewSet(h.ReadResource())
 	if err != nil {
-		panic(err) // one tool cannot be there twice
+		panic(err) // a single tool cannot conflict
 	}
 	return &orchestrator.Resources{Set: set, Tool: mcp.ResourceTool, Args: func(name string) (json.RawMessage, bool) {
 		args, ok := h.Named(name)
@@ -348,7 +344,7 @@ func mcpResources(h *mcp.Host) *orchestrator.Resources {
 	}}
 }
 
-// NamedResources are the names of what MCP servers have that go on from a word.
+// NamedResources returns the names of MCP servers' resources that begin with word.
 func (a *App) NamedResources(word string) (names []string) {
 	if a.mcp == nil {
 		return nil
@@ -368,7 +364,7 @@ func (a *App) NamedResources(word string) (names []string) {
 	return names
 }
 
-// sample has the model answer for an MCP server.
+// sample runs a request to the model for an MCP server.
 func (a *App) sample(ctx context.Context, s mcp.Sampling) (said mcp.Sampled, err error) {
 	said.Model = a.ModelName()
 	spend := func(model string, u chat.Usage) {
@@ -388,7 +384,7 @@ func (a *App) sample(ctx context.Context, s mcp.Sampling) (said mcp.Sampled, err
 	return said, err
 }
 
-// tools are the tools of a session, with those of MCP servers that are there.
+// tools returns a session's tools, with those of running MCP servers.
 func (t *toolkit) tools() tool.Set {
 	if t.mcp == nil {
 		return t.set
@@ -397,7 +393,7 @@ func (t *toolkit) tools() tool.Set {
 	return t.set.Beside(generation, more...)
 }
 
-// mcpSecrets are what MCP servers are given and nobody is to see.
+// mcpSecrets returns the secrets in the settings of MCP servers.
 func (a *App) mcpSecrets() (keys []string) {
 	for _, s := range a.mcpServers {
 		for _, given := range []map[string]string{s.Env, s.Headers} {

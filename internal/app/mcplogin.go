@@ -18,16 +18,15 @@ import (
 )
 
 const (
-	// loginsDir is where the person's folder keeps logins with MCP servers. No
-	// command sees it.
+	// loginsDir is the folder in CODER_HOME for logins to MCP servers. Commands cannot see it.
 	loginsDir = "mcp-logins"
 	maxLogin  = 256 << 10
 )
 
-// logins are what logins with MCP servers gave, a file each.
+// logins stores logins to MCP servers, one file each.
 type logins struct{ dir string }
 
-// mcpLogins is where logins are kept; nil where there is no place.
+// mcpLogins returns the store of logins, or nil without a home folder.
 func (a *App) mcpLogins() mcp.Logins {
 	if a.Home == "" {
 		return nil
@@ -35,13 +34,13 @@ func (a *App) mcpLogins() mcp.Logins {
 	return logins{filepath.Join(a.Home, loginsDir)}
 }
 
-// file is the one for the server at an address.
+// file returns the file for the server at an address.
 func (l logins) file(address string) string {
 	sum := sha256.Sum256([]byte(address))
 	return filepath.Join(l.dir, hex.EncodeToString(sum[:16])+".json")
 }
 
-// Load is what the login with the server at an address gave; nil if there is none.
+// Load returns the login to the server at an address, or nil.
 func (l logins) Load(address string) (json.RawMessage, error) {
 	text, err := repofile.Own(l.file(address), maxLogin)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,7 +49,7 @@ func (l logins) Load(address string) (json.RawMessage, error) {
 	return text, err
 }
 
-// Save keeps it, for nobody but the person.
+// Save saves a login, readable only by the user.
 func (l logins) Save(address string, login json.RawMessage) error {
 	if len(login) == 0 {
 		return os.Remove(l.file(address))
@@ -61,8 +60,7 @@ func (l logins) Save(address string, login json.RawMessage) error {
 	return atomicfile.Write(l.file(address), login, 0o600)
 }
 
-// browse opens an address in the person's browser, if there is one. It does not
-// wait.
+// browse opens an address in the user's browser, if there is one, without waiting.
 func (a *App) browse(address string) {
 	words := strings.Fields(a.Env.Getenv("BROWSER"))
 	switch {
@@ -77,12 +75,12 @@ func (a *App) browse(address string) {
 	cmd := a.Door().Command(context.Background(), words[0], append(words[1:], address)...)
 	cmd.Dir = string(filepath.Separator)
 	if cmd.Start() == nil {
-		go func() { _ = cmd.Wait() }() // it may stay open after this program
+		go func() { _ = cmd.Wait() }() // the browser may outlive coder
 	}
 }
 
-// LoginMCP logs in with an MCP server on the web. Show is given the address that
-// is opened in the browser; pasted, which may be nil, tells where that led.
+// LoginMCP logs in to an MCP server on the web. show gets the address that opens in
+// the browser; pasted, which may be nil, receives the address to which that led.
 func (a *App) LoginMCP(ctx context.Context, name string, show func(address string), pasted <-chan string) error {
 	h := a.mcp
 	if h == nil {
@@ -96,12 +94,12 @@ func (a *App) LoginMCP(ctx context.Context, name string, show func(address strin
 	return err
 }
 
-// loginMCP is LoginMCP for a session, where nothing can be pasted.
+// loginMCP is LoginMCP for a session, where the user cannot paste.
 func (a *App) loginMCP(ctx context.Context, name string, show func(address string)) error {
 	return a.LoginMCP(ctx, name, show, nil)
 }
 
-// LogoutMCP drops what a login gave. It reports whether there was one.
+// LogoutMCP deletes a login. It reports whether there was one.
 func (a *App) LogoutMCP(ctx context.Context, name string) (bool, error) {
 	h := a.mcp
 	if h == nil {

@@ -30,10 +30,10 @@ import (
 	"coder/internal/tool/memory"
 )
 
-// memoryIntro stands before the index of the memory.
+// memoryIntro precedes the memory's index.
 const memoryIntro = "What earlier sessions had to remember. […] marks an entry with more text, which the memory tool reads.\n\n"
 
-// memories are the entries of the project's memory, where it is trusted, and of the person's own.
+// memories returns the entries in a trusted project's memory and in the user's own.
 func (a *App) memories() ([]notes.Entry, []frontmatter.Warning) {
 	var project, own frontmatter.Root
 	if a.Trusted == trust.Trusted {
@@ -45,7 +45,7 @@ func (a *App) memories() ([]notes.Entry, []frontmatter.Warning) {
 	return notes.List(project, own)
 }
 
-// ownMemory is the folder of the person's own entries; "" without a home.
+// ownMemory returns the folder of the user's own entries, or "" without a home folder.
 func (a *App) ownMemory() string {
 	home, _ := a.homes()
 	if home == "" {
@@ -54,8 +54,8 @@ func (a *App) ownMemory() string {
 	return filepath.Join(home, "memory")
 }
 
-// remembered is the index of the memory as a rule. It is read once, and again when the person
-// changes the memory.
+// remembered returns the memory's index as a rule. It reads
+// the memory once, and again after the user changes it.
 func (a *App) remembered() []rulefile.Rule {
 	if text := a.memoryIndex.Load(); text != nil {
 		return memoryAsRule(*text)
@@ -76,7 +76,7 @@ func memoryAsRule(index string) []rulefile.Rule {
 	return []rulefile.Rule{{Path: memory.Name, Text: memoryIntro + index}}
 }
 
-// memoryTool are the options of the tool for the memory.
+// memoryTool returns the memory tool's options.
 func (a *App) memoryTool(ws *workspace.Workspace) memory.Options {
 	o := memory.Options{
 		Workspace: ws, Entries: func() []notes.Entry { all, _ := a.memories(); return all },
@@ -88,8 +88,8 @@ func (a *App) memoryTool(ws *workspace.Workspace) memory.Options {
 	return o
 }
 
-// offersMemory reports whether the model can use the memory: somebody can approve entries,
-// or there is one with more text than its line.
+// offersMemory reports whether the memory is useful to the model: the
+// user can approve entries, or an entry has more text than its line.
 func (a *App) offersMemory() bool {
 	if a.Options.Attended && a.Trusted == trust.Trusted {
 		return true
@@ -98,8 +98,8 @@ func (a *App) offersMemory() bool {
 	return len(rules) > 0 && strings.Contains(strings.TrimPrefix(rules[0].Text, memoryIntro), "[…]")
 }
 
-// asksAboutMemory is p, but asks about every call that would write an entry of memory, in
-// every mode: nobody but the person decides what is remembered.
+// asksAboutMemory returns p, but asks about every call that would write
+// a memory entry, in every mode: only the user decides what to remember.
 func (a *App) asksAboutMemory(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := p.Judge(ctx, c)
@@ -114,7 +114,7 @@ func (a *App) asksAboutMemory(p policy.Policy) policy.Policy {
 	})
 }
 
-// writesMemory reports whether a call writes into a folder of memory.
+// writesMemory reports whether a call writes to a memory folder.
 func (a *App) writesMemory(plan tool.Plan) bool {
 	inside := func(file string) bool {
 		at := a.resolve(file)
@@ -131,16 +131,16 @@ func (a *App) writesMemory(plan tool.Plan) bool {
 		slices.ContainsFunc(plan.Effects, func(e tool.Effect) bool { return e.Kind == tool.Write && inside(e.Target) })
 }
 
-// memoryFor is the memory as commands use it.
+// memoryFor is the memory for commands.
 type memoryFor struct {
 	app *App
 	kit *toolkit
 }
 
-// Entries are what is remembered, and what is wrong with other files.
+// Entries returns the memory's entries, and warnings about other files.
 func (m memoryFor) Entries() ([]notes.Entry, []frontmatter.Warning) { return m.app.memories() }
 
-// Remember writes an entry that the person typed, of the project or for all projects.
+// Remember writes an entry that the user typed, for the project or for all projects.
 func (m memoryFor) Remember(ctx context.Context, c undo.Call, text string, own bool) (display.Diff, error) {
 	o := m.app.memoryTool(m.kit.project.ws)
 	if !own {
@@ -178,8 +178,8 @@ func (m memoryFor) Forget(ctx context.Context, c undo.Call, e notes.Entry) (diff
 	return change.Diff(), m.write(ctx, c, change)
 }
 
-// write makes a change of the project's memory. It is a call on record, so that undo takes it
-// back and why explains it.
+// write changes the project's memory. It records the change as
+// a call, so that undo reverts it and why explains it.
 func (m memoryFor) write(ctx context.Context, c undo.Call, change memory.Change) (err error) {
 	defer m.app.memoryIndex.Store(nil)
 	id, now := c.NewID(), m.app.Env.Now
@@ -211,7 +211,7 @@ func (m memoryFor) write(ctx context.Context, c undo.Call, change memory.Change)
 	return errors.Join(err, c.Emit(context.WithoutCancel(ctx), done))
 }
 
-// Edit opens an entry in the person's editor.
+// Edit opens an entry in the user's editor.
 func (m memoryFor) Edit(ctx context.Context, e notes.Entry) error {
 	at := m.app.resolve(filepath.FromSlash(e.Path))
 	lend := tool.TerminalOf(tool.WithTerminal(ctx))

@@ -33,9 +33,8 @@ import (
 	"coder/internal/model/transport"
 )
 
-// Provider builds the model's side: the script where one is given, else the
-// configured endpoint, with retries and the chosen way of calling tools. What it
-// costs is counted by m.
+// Provider returns the model's provider: the script if there is one, otherwise the configured
+// endpoint, with retries and the selected way of calling tools. m counts the cost.
 func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	c := a.endpoint()
 	switch {
@@ -72,17 +71,17 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	return provider.Fallback(p, c.FallbackModels...), nil
 }
 
-// CheckProvider says what keeps the model's side from being built.
+// CheckProvider returns an error if [App.Provider] would fail.
 func (a *App) CheckProvider() error {
 	_, err := a.Provider(a.newMeter())
 	return err
 }
 
-// maxNamedFile bounds the files that the person names.
+// maxNamedFile limits the size of files that the user names.
 const maxNamedFile = 64 << 20
 
-// readScript reads the script that plays the model. A relative path is relative
-// to where the person is, not to where the work is.
+// readScript reads the script that plays the model. A relative
+// path is relative to the working directory, not to the workspace.
 func (a *App) readScript() (provider.Provider, error) {
 	path := a.Options.Script
 	if !filepath.IsAbs(path) {
@@ -99,17 +98,17 @@ func (a *App) readScript() (provider.Provider, error) {
 	return scripted.New(s, scripted.Options{}), nil
 }
 
-// A wire is a way to speak to models, which may also have a list of them.
+// wire is a client for an API, which may also list models.
 type wire interface {
 	provider.Provider
 	Models(context.Context) ([]transport.Model, error)
 	Window(ctx context.Context, model string) int
 }
 
-// client speaks to the endpoint in use.
+// client returns a client for the endpoint in use.
 func (a *App) client() (wire, error) { return a.clientOf(a.endpoint()) }
 
-// clientOf speaks to an endpoint.
+// clientOf returns a client for an endpoint.
 func (a *App) clientOf(c config.Provider) (wire, error) {
 	if err := a.allowsEndpoint(c.BaseURL); err != nil {
 		return nil, err
@@ -151,7 +150,7 @@ func (a *App) clientOf(c config.Provider) (wire, error) {
 	return openai.New(o), nil
 }
 
-// idleTimes is how long a reply is waited for: in silence, and without progress.
+// idleTimes returns how long to wait for a reply: in silence, and without progress.
 func (a *App) idleTimes(c config.Provider) (silence, progress time.Duration, err error) {
 	silence = time.Duration(c.IdleTimeoutMS) * time.Millisecond
 	if progress, err = time.ParseDuration(c.IdleTimeout); err != nil || progress < 0 {
@@ -171,7 +170,7 @@ func (a *App) idleTimes(c config.Provider) (silence, progress time.Duration, err
 
 func (a *App) scripted() bool { return a.Options.Script != "" || a.Play != nil }
 
-// ModelName is the model in use.
+// ModelName returns the name of the model in use.
 func (a *App) ModelName() string {
 	if name := a.chosen.Load(); name != nil {
 		return *name
@@ -183,7 +182,7 @@ func (a *App) ModelName() string {
 	return model
 }
 
-// settings are those that hold now: a model that was chosen in between is one of them.
+// settings returns the current settings, including a model chosen in the session.
 func (a *App) settings() []config.Row {
 	rows := a.Report.Rows()
 	if name := a.chosen.Load(); name != nil {
@@ -193,15 +192,14 @@ func (a *App) settings() []config.Row {
 	return rows
 }
 
-// ModelAssumed reports whether nobody chose the model, and it is that of a vendor though the
-// address is another's, such as a gateway's, which may have others.
+// ModelAssumed reports whether nobody chose the model and it is a vendor's usual one, although
+// the address is not the vendor's, such as a gateway's, which may not have that model.
 func (a *App) ModelAssumed() bool {
 	c := a.Config.Provider
 	return a.chosen.Load() == nil && a.Report.Origin("provider.model").Source == config.UsualModel && !slices.Contains(config.PresetNamed(c.Preset).Addresses, strings.TrimSuffix(c.BaseURL, "/"))
 }
 
-// endpoint is the one in use: that of the settings, or of the profile that
-// /model chose.
+// endpoint returns the endpoint in use: the settings', or that of the profile chosen with /model.
 func (a *App) endpoint() config.Provider {
 	if c := a.switched.Load(); c != nil {
 		return c.Provider
@@ -209,7 +207,7 @@ func (a *App) endpoint() config.Provider {
 	return a.Config.Provider
 }
 
-// live is the provider of the endpoint in use, and what counts its cost.
+// live is the current endpoint's provider, with its meter.
 type live struct {
 	now   atomic.Pointer[provider.Provider]
 	meter *meter.Meter
@@ -219,12 +217,11 @@ func (l *live) Stream(ctx context.Context, req provider.Request) iter.Seq2[provi
 	return (*l.now.Load()).Stream(ctx, req)
 }
 
-// models is the models there are to choose from, for /model.
+// models are the available models, for /model.
 type models struct{ *App }
 
-// Switch takes another model from the next turn on, and tries to have
-// later sessions start with it. What it says is why they may not. The name of a
-// profile stands for its endpoint and its model.
+// Switch changes the model from the next turn on, and tries to save it for later sessions. notice
+// says why later sessions may not use it. A profile's name selects its endpoint and model.
 func (a models) Switch(ctx context.Context, name string, force bool) (notice string, err error) {
 	if _, ok := a.Config.Profiles[name]; ok {
 		return fmt.Sprintf("the profile is active until the program ends; to start with it, use --profile %s, or set profile in your own settings", name), a.switchProfile(name)
@@ -252,8 +249,8 @@ func (a models) Switch(ctx context.Context, name string, force bool) (notice str
 	return "", nil
 }
 
-// doubt says that the endpoint in use has no such model, where it tells which it
-// has and the person's own settings do not name it either, or why it could not be asked.
+// doubt returns an error if the endpoint lists its models without this one and the
+// settings do not name it either. unasked is why the endpoint could not be asked.
 func (a models) doubt(ctx context.Context, name string) (unasked, err error) {
 	if a.named(name) {
 		return nil, nil
@@ -279,9 +276,8 @@ func (a *App) named(name string) bool {
 	return described || slices.Contains(slices.Concat(c.Models, c.FallbackModels), name)
 }
 
-// unlisted reports whether a model is missing from the list of the endpoint in use,
-// and which one there is most like it. Where there is no list none is missing, nor
-// are those that the settings name.
+// unlisted reports whether a model is missing from an endpoint's list, and returns the most
+// similar one. With an empty list, no model is missing; nor are those that the settings name.
 func (a *App) unlisted(name string, list []transport.Model) (near string, missing bool) {
 	var names []string
 	for _, m := range list {
@@ -293,8 +289,8 @@ func (a *App) unlisted(name string, list []transport.Model) (near string, missin
 	return nearest.Of(name, names), true
 }
 
-// Takes says why the endpoint in use cannot be asked for a model of that name; nil
-// if it has it, or does not tell which it has.
+// Takes returns an error if the endpoint in use does not have
+// a model, or nil if it has it or does not list its models.
 func (a *App) Takes(ctx context.Context, name string) error {
 	if a.scripted() || a.endpoint().BaseURL == "" {
 		return errors.New("no endpoint could offer it")
@@ -303,8 +299,7 @@ func (a *App) Takes(ctx context.Context, name string) error {
 	return err
 }
 
-// switchProfile takes the endpoint and the model of a profile. If that cannot be
-// used everything stays as it is.
+// switchProfile switches to a profile's endpoint and model. If they are unusable, nothing changes.
 func (a *App) switchProfile(name string) error {
 	o := a.Options
 	o.Profile, o.Provider, o.Model = name, "", ""
@@ -319,15 +314,14 @@ func (a *App) switchProfile(name string) error {
 		a.chosen.Store(chosen)
 		return err
 	}
-	if !a.scripted() { // a script goes on where it is
+	if !a.scripted() { // a script continues
 		a.live.now.Store(&p)
 	}
 	return nil
 }
 
-// saveModel writes the model into the project's own settings and leaves the
-// rest of them as they are. Trust in the project outlives that change, since
-// it is the person's own.
+// saveModel writes the model to the project's own settings and leaves the rest
+// unchanged. Trust in the project survives the change, because it is the user's.
 func (a *App) saveModel(name string) error {
 	if a.Options.Ephemeral {
 		return errors.New("--no-session-persistence saves nothing")
@@ -336,13 +330,13 @@ func (a *App) saveModel(name string) error {
 	return err
 }
 
-// listTime is how long the endpoint may take to say which models it has.
+// listTime is how long an endpoint may take to list its models.
 const listTime = 5 * time.Second
 
-// mostModels is how many models are listed.
+// mostModels limits how many models are listed.
 const mostModels = 200
 
-// offered are the models that the endpoint says it has.
+// offered returns the models that the endpoint lists.
 func (a *App) offered(ctx context.Context) ([]transport.Model, error) {
 	if a.scripted() || a.endpoint().BaseURL == "" {
 		return nil, nil
@@ -360,14 +354,13 @@ func (a *App) offered(ctx context.Context) ([]transport.Model, error) {
 	return list, err
 }
 
-// List shows what there is to choose from: the model in use, those of the
-// settings, and those the endpoint offers.
+// List returns the available models: the one in use, the settings', and the endpoint's.
 func (a models) List(ctx context.Context) (t display.Table, err error) {
 	var offered []string
-	windows := map[string]int{} // by the word of the endpoint
+	windows := map[string]int{} // as the endpoint reports
 	c := a.endpoint()
 	used, _ := a.EndpointInUse()
-	own := used.ownServer() // its models have the window that they were given there
+	own := used.ownServer() // its models have the window that was configured there
 	list, err := a.offered(ctx)
 	for _, m := range list {
 		offered, windows[m.Name] = append(offered, m.Name), m.Window
@@ -386,7 +379,7 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 		window, known := a.window(name)
 		context := strconv.Itoa(cmp.Or(windows[name], window))
 		_, written := c.ModelInfo[name]
-		if told := max(windows[name], a.servedWindow(name)) > 0; !told && (!known || own && !written) { // it is assumed
+		if told := max(windows[name], a.servedWindow(name)) > 0; !told && (!known || own && !written) { // an assumption
 			context += "?"
 		}
 		var can []string
@@ -416,8 +409,8 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 	return t, err
 }
 
-// figures is what is known of a model; what the person wrote comes first. An
-// entry of theirs that cannot be read was told of when the settings were checked.
+// figures returns what is known about a model; the user's entries take
+// precedence. Unreadable entries were reported when the settings were checked.
 func (a *App) figures(name string) catalogue.Model {
 	var own []catalogue.Model
 	for name, raw := range a.endpoint().ModelInfo {
@@ -438,8 +431,7 @@ func (a *App) figures(name string) catalogue.Model {
 	return m
 }
 
-// price is what a model costs at an endpoint. At a server of the person's own nobody is
-// paid, unless they say otherwise.
+// price returns a model's price at an endpoint. The user's own server is free, unless they set a price.
 func (a *App) price(at config.Provider, model string) catalogue.Price {
 	if _, own := a.endpoint().ModelInfo[model]; !own && config.PresetNamed(at.Preset).Local {
 		return catalogue.Price{Known: true}
@@ -447,8 +439,7 @@ func (a *App) price(at config.Provider, model string) catalogue.Price {
 	return a.figures(model).Price
 }
 
-// sees reports whether the model can be shown pictures: it is known to, or the
-// person says so.
+// sees reports whether the model accepts images: it is known to, or the user says so.
 func (a *App) sees() bool { return a.endpoint().Vision || a.figures(a.ModelName()).Vision }
 
 // modelInfo is an entry of provider.model_info.
@@ -465,11 +456,11 @@ type modelInfo struct {
 	Refuses         []string `json:"refuses"`
 	Efforts         []string `json:"efforts"`
 	Temperature     *float64 `json:"temperature"`
-	Effort          string   `json:"effort"`     // those two the person's wish,
-	MaxOutput       int      `json:"max_output"` // not a figure of the model
+	Effort          string   `json:"effort"`     // these two are the user's choices,
+	MaxOutput       int      `json:"max_output"` // not properties of the model
 }
 
-// checkModelInfo refuses figures that cannot be read.
+// checkModelInfo rejects unreadable entries.
 func (a *App) checkModelInfo() error {
 	for name, raw := range a.Config.Provider.ModelInfo {
 		d := json.NewDecoder(strings.NewReader(string(raw)))

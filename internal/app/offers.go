@@ -9,16 +9,14 @@ import (
 	"coder/internal/tool"
 )
 
-// leanBelow is the window, in tokens, in which all tools would leave too little
-// room for the work.
+// leanBelow is the window, in tokens, in which all tools would leave too little space for the work.
 const leanBelow = 16 << 10
 
-// everyday are the classes of tools that nearly all work is done with.
+// everyday are the classes of tools that nearly all work needs.
 var everyday = []tool.Class{tool.ReadsFile, tool.ListsFolder, tool.FindsFiles, tool.SearchesText, tool.RunsShell, tool.EditsFile}
 
-// lean reports whether the model is told of few tools, in short: as the person
-// says or else where the window is known to be small. What the person lets a
-// conversation have has nothing to do with it.
+// lean reports whether the model gets few tools with short descriptions: as configured, otherwise
+// if the window is known to be small. The user's limit on conversations does not matter.
 func (a *App) lean() bool {
 	switch a.Config.Runtime.Tools {
 	case "lean":
@@ -30,9 +28,9 @@ func (a *App) lean() bool {
 	return known && window < leanBelow
 }
 
-// unspoken are the tools that the model is not told of, which run nevertheless:
-// those that cannot work here, and of few all that are neither for every day nor
-// of the mode.
+// unspoken returns a function that reports whether the model is not told
+// about a tool, which runs nevertheless: a tool that cannot work here,
+// and in lean mode every tool that is neither everyday nor the mode's.
 func (a *App) unspoken(t *toolkit, m mode.Mode, lean bool, listed []skills.Skill) func(name string) bool {
 	return func(name string) bool {
 		class := tool.ClassOf(name)
@@ -40,7 +38,7 @@ func (a *App) unspoken(t *toolkit, m mode.Mode, lean bool, listed []skills.Skill
 		case (class == tool.ReadsGit || class == tool.ChangesGit) && !t.git(), class == tool.NavigatesCode && !t.servers():
 			return true
 		case strings.HasPrefix(name, "mcp__"), class == tool.FindsTools, class == tool.GivesAnswer:
-			return false // the person wants them
+			return false // the user wants them
 		case class == tool.KeepsMemory && !a.offersMemory():
 			return true
 		case class == tool.LoadsSkill && lean:
@@ -50,7 +48,7 @@ func (a *App) unspoken(t *toolkit, m mode.Mode, lean bool, listed []skills.Skill
 	}
 }
 
-// ofPeople are the skills that somebody here wrote.
+// ofPeople returns the skills that are not built in.
 func ofPeople(list []skills.Skill) []skills.Skill {
 	return slices.DeleteFunc(slices.Clone(list), func(s skills.Skill) bool { return s.Path == "" })
 }

@@ -8,13 +8,12 @@ import (
 	"coder/internal/host/workspace"
 )
 
-// Paths gives the files and folders of the workspace that are not ignored, the
-// near before the far, those of folders with a slash at their end, until each has
-// enough.
+// Paths passes each the files and folders of the workspace that are not ignored,
+// near ones first, folders with a slash at the end, until each returns false.
 func (a *App) Paths(ctx context.Context, each func(path string) bool) {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
-		return // told by the session, which needs it more
+		return // the session reports the error
 	}
 	defer ws.Close()
 	ws.UseGitSettings(a.gitSettings())
@@ -31,21 +30,20 @@ func (a *App) Paths(ctx context.Context, each func(path string) bool) {
 	}
 }
 
-// KnownModels are the models of the endpoint in use, as far as they are known
-// without asking it: those of the settings, and of the list that it gave last.
+// KnownModels returns the current endpoint's models, as far as
+// known without asking: those in the settings and in its last list.
 func (a *App) KnownModels() []string {
 	c := a.endpoint()
 	return once(slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels, slices.Sorted(maps.Keys(c.ModelInfo)), a.lastListed(c)))
 }
 
-// ModelNames are the names that /model takes, as far as they are known without
-// asking an endpoint.
+// ModelNames returns the names that /model accepts, as far as known without asking an endpoint.
 func (a *App) ModelNames() []string {
 	return once(append(a.KnownModels(), slices.Sorted(maps.Keys(a.Config.Profiles))...))
 }
 
-// Offered are [App.ModelNames] and those that the endpoint says it has. It is asked
-// until it has answered.
+// Offered returns [App.ModelNames] and the models that the
+// endpoint lists. It asks the endpoint until it gets an answer.
 func (a *App) Offered(ctx context.Context) []string {
 	base := a.endpoint().BaseURL
 	if a.models.of != base {
@@ -63,7 +61,7 @@ func (a *App) Offered(ctx context.Context) []string {
 	return once(names)
 }
 
-// once is names without those that stand there before, or are none.
+// once returns names without duplicates and empty names.
 func once(names []string) []string {
 	seen := make(map[string]bool)
 	return slices.DeleteFunc(names, func(name string) bool {

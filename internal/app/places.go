@@ -21,32 +21,31 @@ import (
 	"coder/internal/tool/git"
 )
 
-// place is a folder in which sessions are kept that may have changed a file.
+// place is a folder with sessions that may have changed a file.
 type place struct {
 	*Store
 	ws   *workspace.Workspace
-	name string // of the file there
-	same bool   // it is the very file, not that of another work tree
+	name string // the file's name there
+	same bool   // the same file, not another work tree's
 	from string // where that is, seen from this workspace; "" if it is this one
 }
 
-// tracing finds out where the lines of a file come from, place by place.
+// tracing finds the origin of a file's lines, place by place.
 type tracing struct {
 	*App
 	*slash.Provenance
 	now     []byte
-	line    int                  // the one that is asked about; zero for all
-	names   []string             // that the file had before
-	unknown []*provenance.Change // calls that may have changed it
+	line    int                  // the line to explain; zero for all
+	names   []string             // the file's earlier names
+	unknown []*provenance.Change // calls that may have changed the file
 }
 
-// asked reports whether the line, counted from zero, is asked about and nobody is
-// known to have written it.
+// asked reports whether a line, counted from zero, is to be explained and its writer is unknown.
 func (t *tracing) asked(i int) bool {
 	return (t.line == 0 || i == t.line-1) && !t.Lines[i].BySession()
 }
 
-// left reports whether there are lines of which nobody is known to have written them.
+// left reports whether any line's writer is still unknown.
 func (t *tracing) left() bool {
 	for i := range t.Lines {
 		if t.asked(i) {
@@ -56,7 +55,7 @@ func (t *tracing) left() bool {
 	return false
 }
 
-// in looks at the sessions of a place: what they wrote of the lines that are left, and how.
+// in searches a place's sessions for the writers of the remaining lines.
 func (t *tracing) in(ctx context.Context, at place) error {
 	if _, err := fs.ReadDir(repofile.OwnDir(at.Dir("log")), "."); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.cannotRead(at.root, err)
@@ -70,7 +69,7 @@ func (t *tracing) in(ctx context.Context, at place) error {
 	}
 	earlier := t.Lines
 	t.Lines = lines
-	if t.left() { // unless it had another name once, or a call was cut off
+	if t.left() { // the file may have had another name, or a call was cut off
 		gone := func(name string) bool { _, err := at.ws.Lstat(name); return errors.Is(err, fs.ErrNotExist) }
 		var unknown []*provenance.Change
 		if more, unknown = at.survey(ctx, at.name, gone); len(more) > 0 {
@@ -92,8 +91,8 @@ func (t *tracing) in(ctx context.Context, at place) error {
 	return nil
 }
 
-// joined are lines with what another place knows of those that are left. What was there
-// before a call, by git's word or by what calls found, was not written by it.
+// joined adds another place's findings about the remaining lines. A call did not
+// write a line that is older than it, according to git or to what calls found.
 func (t *tracing) joined(lines, there []provenance.Line, from string) []provenance.Line {
 	t.Lines = lines
 	for i, l := range there {
@@ -110,7 +109,7 @@ func (t *tracing) joined(lines, there []provenance.Line, from string) []provenan
 	return lines
 }
 
-// tell tells how the calls of a place came about that wrote lines which are asked about.
+// tell adds the stories behind a place's calls that wrote the lines to explain.
 func (t *tracing) tell(ctx context.Context, at place) {
 	bySession := make(map[string][]*provenance.Change)
 	for i, l := range t.Lines {
@@ -132,9 +131,9 @@ func (t *tracing) tell(ctx context.Context, at place) {
 	}
 }
 
-// elsewhere are the other places whose sessions may have changed a file: the folders
-// around it, and those around it in the other work trees of the repository. They count
-// where this user has worked in them, so it costs a look for each and no more.
+// elsewhere returns the other places whose sessions may have changed a file: the
+// folders around it, and around it in the repository's other work trees. Only
+// folders in which this user has worked count, so each costs only a lookup.
 func (t *tracing) elsewhere(ctx context.Context, o git.Options, name string) (places []place) {
 	if filepath.IsAbs(name) || t.Home == "" {
 		return nil
@@ -176,7 +175,7 @@ func (a *App) worked(root string) bool {
 	return err == nil
 }
 
-// placeAt is a folder as a place, if it still has sessions.
+// placeAt returns a folder as a place, if it still has sessions.
 func (t *tracing) placeAt(root, file string, same bool) (p place, ok bool) {
 	err := readable(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -203,8 +202,7 @@ func (t *tracing) cannotRead(root string, why error) {
 	t.Unread = append(t.Unread, fmt.Sprintf("the sessions of %s: %v", root, why))
 }
 
-// readable says why the logs of a workspace cannot be read. Nothing there that is a link
-// counts: it may lead anywhere.
+// readable returns an error if a workspace's logs are unreadable. It rejects links, which may lead anywhere.
 func readable(root string) error {
 	dir := root
 	for _, name := range []string{".coder", "log"} {
@@ -221,7 +219,7 @@ func readable(root string) error {
 	return err
 }
 
-// storeOf is what is kept of another workspace, to be read.
+// storeOf returns another workspace's store, for reading.
 func (a *App) storeOf(root string) *Store {
 	s := &Store{root: root, dir: filepath.Join(root, ".coder"), home: a.Home, warn: a.warn, Key: a.Store().Key, short: make(map[string]string)}
 	s.contents = sync.OnceValue(func() *undo.Store {

@@ -23,17 +23,17 @@ import (
 	"coder/internal/tool/mcp"
 )
 
-// pluginsDir is where it is written down which plugins were added, below our home.
+// pluginsDir is the folder in CODER_HOME with the book of added plugins.
 const pluginsDir = "plugins"
 
-// usedPlugin is a plugin of this run.
+// usedPlugin is a plugin in this run.
 type usedPlugin struct {
 	plugin.Plugin
 	servers []mcp.Server
-	holds   func() bool // it is what the person agreed to; nil if they named it for this run
+	holds   func() bool // whether the user agreed to its content; nil if named for this run
 }
 
-// PluginBook is where it is written down which plugins the person added.
+// PluginBook returns the book of plugins that the user added.
 func (a *App) PluginBook() plugin.Book {
 	b := plugin.Book{Now: a.Env.Now}
 	if home, _ := a.homes(); home != "" {
@@ -42,9 +42,8 @@ func (a *App) PluginBook() plugin.Book {
 	return b
 }
 
-// readPlugins finds the plugins of this run: those of the command line, and those
-// that the person added and that are still what they were. One that cannot be
-// used is off, and all else goes on.
+// readPlugins reads this run's plugins: those of the command line, and added ones
+// that are unchanged. An unusable added plugin is off; the others still work.
 func (a *App) readPlugins() error {
 	if !a.permits(func(l config.Limits) *bool { return l.Plugins }) {
 		if len(a.Options.PluginDirs) > 0 {
@@ -85,7 +84,7 @@ func (a *App) readPlugins() error {
 	return nil
 }
 
-// PluginOff says that a plugin is not used, why, and what to do.
+// PluginOff says that a plugin is off, why, and what to do.
 func PluginOff(name, dir string, why error) string {
 	text := fmt.Sprintf("the plugin %s is off: %s", name, oneLine(why.Error()))
 	if errors.Is(why, plugin.ErrChanged) {
@@ -94,11 +93,10 @@ func PluginOff(name, dir string, why error) string {
 	return text + fmt.Sprintf("; coder plugin remove %s removes it", name)
 }
 
-// usePlugin takes in what a plugin brings. What is read when it is first asked for
-// stays where it is.
+// usePlugin adds a plugin's content to the run. What is read only on use stays in the plugin's folder.
 func (a *App) usePlugin(p plugin.Plugin, holds func() bool) error {
 	if slices.ContainsFunc(a.plugins, func(other usedPlugin) bool { return other.Name == p.Name }) {
-		return nil // that of the command line takes its place
+		return nil // the command line's takes precedence
 	}
 	list, skipped, err := a.pluginHooks(p)
 	if err != nil {
@@ -110,7 +108,7 @@ func (a *App) usePlugin(p plugin.Plugin, holds func() bool) error {
 	}
 	kinds, _, lost := pluginLSP(p)
 	a.servers = append(a.servers, kinds...)
-	if holds == nil { // else it was told when it was added
+	if holds == nil { // otherwise it was reported when the plugin was added
 		unset = slices.Concat(unset, skipped, more, lost)
 	}
 	for _, s := range unset {
@@ -126,8 +124,8 @@ func (a *App) usePlugin(p plugin.Plugin, holds func() bool) error {
 	return nil
 }
 
-// pluginHooks are the hooks of a plugin. The person agreed to them, and not to what
-// they will say: they answer no question for the person.
+// pluginHooks returns a plugin's hooks. The user agreed to run
+// them, not to their answers: they cannot approve a call.
 func (a *App) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string, err error) {
 	if rel, err := filepath.Rel(a.Home, p.Dir); a.Home != "" && err == nil && filepath.IsLocal(rel) {
 		return nil, nil, fmt.Errorf("it is in %s, which no command sees: move it elsewhere", a.Home)
@@ -142,8 +140,8 @@ func (a *App) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string,
 	return list, skipped, nil
 }
 
-// pluginServers are the MCP servers of a plugin, under names of their own. Unset is
-// about those that name a variable which is not set.
+// pluginServers returns a plugin's MCP servers, with the plugin's
+// name in theirs. unset describes servers that use an unset variable.
 func (a *App) pluginServers(p plugin.Plugin, getenv func(string) string, withheld func(string) bool) (list []mcp.Server, unset, skipped []string, err error) {
 	for _, text := range p.Servers {
 		servers, without, err := config.Servers(text, func(name string) string {
@@ -216,14 +214,14 @@ func pluginLSP(p plugin.Plugin) (kinds []lsp.Kind, shown, skipped []string) {
 	return kinds, shown, skipped
 }
 
-// withheld reports whether somebody else's file may not use a variable: it holds a
-// key of a provider.
+// withheld reports whether a file from someone else must not
+// use a variable, because it holds a provider's key.
 func (a *App) withheld(name string) bool {
 	value := a.Env.Getenv(name)
 	return value != "" && (slices.Contains(config.KeyVariables(), name) || value == a.Config.Provider.APIKey)
 }
 
-// pluginRoots are the folders of one sort that plugins bring.
+// pluginRoots returns the plugins' folders of one kind.
 func (a *App) pluginRoots(of func(plugin.Plugin) []frontmatter.Root) (roots []frontmatter.Root) {
 	for _, p := range a.plugins {
 		roots = append(roots, of(p.Plugin)...)
@@ -231,14 +229,12 @@ func (a *App) pluginRoots(of func(plugin.Plugin) []frontmatter.Root) (roots []fr
 	return roots
 }
 
-// known reports whether what is wrong with a file was told when its plugin was
-// added: it is not the person's to put right.
+// known reports whether a file's problem was reported when its plugin was added: the user cannot fix it.
 func (a *App) known(w frontmatter.Warning) bool {
 	return slices.ContainsFunc(a.plugins, func(p usedPlugin) bool { return p.holds != nil && strings.HasPrefix(w.Path, p.Dir+"/") })
 }
 
-// unpinned are the parts of plugins that a server must not see: of the plugin that
-// brings it.
+// unpinned returns the paths that a plugin's server must not see: the parts of its plugin without a pin.
 func (a *App) unpinned(server string) (paths []string) {
 	for _, p := range a.plugins {
 		if slices.ContainsFunc(p.servers, func(s mcp.Server) bool { return s.Name == server }) {
@@ -248,23 +244,23 @@ func (a *App) unpinned(server string) (paths []string) {
 	return paths
 }
 
-// pluginHolds reports whether the plugin in dir is what the person agreed to.
+// pluginHolds reports whether the plugin in dir is still the one that the user agreed to.
 func (a *App) pluginHolds(dir string) bool {
 	i := slices.IndexFunc(a.plugins, func(p usedPlugin) bool { return p.Dir == dir })
 	return i < 0 || a.plugins[i].holds == nil || a.plugins[i].holds()
 }
 
-// PluginContents is all that a plugin brings, for a person to see.
+// PluginContents is everything in a plugin, for display.
 type PluginContents struct {
 	plugin.Plugin
 	Commands, Skills, Agents []slash.Item
 	Hooks                    []hooks.Hook
 	Servers                  []mcp.Server
 	LSP                      []string // language servers
-	Problems                 []string // parts that are left out, and why
+	Problems                 []string // skipped parts, and why
 }
 
-// Contents reads what a plugin brings. Variables stand in it as they are written.
+// Contents reads a plugin. Variables stay as written.
 func (a *App) Contents(p plugin.Plugin) (c PluginContents, err error) {
 	c.Plugin = p
 	list, skipped, err := a.pluginHooks(p)

@@ -20,20 +20,19 @@ import (
 	"coder/internal/record/undo/gitindex"
 )
 
-// protectedFiles is what has to be known of the files of a workspace before a
-// command runs among them: which are secret, frozen, or repositories of their
-// own. It costs a walk the first time, and afterwards what changed.
+// protectedFiles finds what a command needs to know about the workspace's files: which ones are secret,
+// frozen, or in nested repositories. The first search walks the tree; later ones only look for changes.
 type protectedFiles struct {
 	app    *App
 	ws     *workspace.Workspace
-	found  *workspace.Named // secrets, and what isInner says: one list, since both look everywhere
+	found  *workspace.Named // secrets, and names that isInner accepts: one list, because both search everywhere
 	frozen *workspace.Named
 	index  gitIndex
 
 	ignores []ignoreList
 }
 
-// hasFileRules reports whether the person may have rules about files.
+// hasFileRules reports whether there may be rules about files.
 func (a *App) hasFileRules() bool {
 	restricted := slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On != "" })
 	for name, rules := range a.Config.Permission.Tools {
@@ -44,14 +43,14 @@ func (a *App) hasFileRules() bool {
 	return restricted
 }
 
-// ignoreFiles name what the tools of several agents may not see, in gitignore patterns.
+// ignoreFiles are several agents' lists of files hidden from tools, with gitignore patterns.
 var ignoreFiles = []string{".coderignore", ".aiignore", ".cursorignore", ".geminiignore"}
 
-// maxIgnoreFile bounds what is read of one of them.
+// maxIgnoreFile limits the bytes read of one of them.
 const maxIgnoreFile = 256 << 10
 
-// readIgnored reads the ignore files of the workspace. A file that cannot be read
-// is named, so that nobody believes that it hides anything.
+// readIgnored reads the workspace's ignore files. It warns
+// about an unreadable file, so that nobody relies on it.
 func (p *protectedFiles) readIgnored() {
 	for _, name := range ignoreFiles {
 		text, _, err := p.ws.ReadFile(name, maxIgnoreFile)
@@ -64,13 +63,13 @@ func (p *protectedFiles) readIgnored() {
 	}
 }
 
-// ignoreList is an ignore file and what it says.
+// ignoreList is an ignore file with its patterns.
 type ignoreList struct {
 	name string
 	list workspace.IgnoreList
 }
 
-// ignored returns what names the ignore file that hides a file; nil without such files.
+// ignored returns a function that returns the ignore file that hides a file; nil without such files.
 func (p *protectedFiles) ignored() func(file string) (by string, ok bool) {
 	if len(p.ignores) == 0 {
 		return nil
@@ -98,15 +97,15 @@ func (a *App) protect(ws *workspace.Workspace) *protectedFiles {
 	return p
 }
 
-// isInner reports whether something is of a repository or project below the workspace.
+// isInner reports whether a name marks a repository or project below the workspace.
 func isInner(rel string, dir bool) bool {
 	base := path.Base(rel)
 	isGit := strings.EqualFold(base, ".git") || !dir && strings.EqualFold(base, "HEAD")
 	return rel != base && (isGit || dir && base == ".coder")
 }
 
-// hidden lists the files that commands which do not name them are not to see,
-// and says whether these are all.
+// hidden lists the files that commands must not see unless
+// they name them, and reports whether the list is complete.
 func (p *protectedFiles) hidden(ctx context.Context) (files []string, all bool) {
 	names, all, err := p.found.List(ctx)
 	for _, name := range names {
@@ -117,7 +116,7 @@ func (p *protectedFiles) hidden(ctx context.Context) (files []string, all bool) 
 	return files, all && err == nil
 }
 
-// conceals reports whether a rule of the person hides what was found. Rules are about files.
+// conceals reports whether a rule hides a found name. Rules are about files.
 func (p *protectedFiles) conceals(name string) bool {
 	inner := isInner(name, true) || isInner(name, false)
 	if p.app.judge == nil {
@@ -140,14 +139,13 @@ func (p *protectedFiles) full(name string) string {
 	return p.app.Root + "/" + name
 }
 
-// repositories are the folders below the workspace that hold a repository of
-// their own, or may be one without files.
+// repositories returns the folders below the workspace that contain a repository, or may be a bare one.
 func (p *protectedFiles) repositories(ctx context.Context) []string {
 	return append(p.holding(ctx, ".git"), p.holding(ctx, "HEAD")...)
 }
 
-// projects are the folders below the workspace, and others that commands may
-// write, that may hold a .coder folder.
+// projects returns folders that may contain a .coder folder:
+// below the workspace, and others that commands can write to.
 func (p *protectedFiles) projects(ctx context.Context) []string {
 	dirs := p.holding(ctx, ".coder")
 	for _, dir := range p.app.Config.Safety.Writable {
@@ -156,7 +154,7 @@ func (p *protectedFiles) projects(ctx context.Context) []string {
 	return dirs
 }
 
-// holding lists the folders below the workspace that hold something of a name.
+// holding lists the folders below the workspace that contain a name.
 func (p *protectedFiles) holding(ctx context.Context, base string) (dirs []string) {
 	names, _, _ := p.found.List(ctx)
 	for _, name := range names {
@@ -167,11 +165,10 @@ func (p *protectedFiles) holding(ctx context.Context, base string) (dirs []strin
 	return dirs
 }
 
-// errTooManyFiles reports a workspace too large to find what is frozen in it.
+// errTooManyFiles reports a workspace too large to search for frozen files.
 var errTooManyFiles = errors.New("too many files to check")
 
-// frozenPaths lists what no command may write. Folders that are frozen whole are in
-// it whether they are there or not.
+// frozenPaths lists what no command may write. It includes frozen folders that do not exist.
 func (p *protectedFiles) frozenPaths(ctx context.Context) (paths []string, err error) {
 	judge := p.app.judge
 	if judge == nil || !judge.Freezes() {
@@ -195,7 +192,7 @@ func (p *protectedFiles) frozenPaths(ctx context.Context) (paths []string, err e
 			paths = append(paths, at)
 		}
 	}
-	denied, _ := judge.DeniedPaths(rule.Writes) // also what is not there yet, or lies outside
+	denied, _ := judge.DeniedPaths(rule.Writes) // includes missing files and files outside
 	for _, at := range denied {
 		if rel, isFolder := strings.CutSuffix(at, "/"); judge.IsFrozen(rel, isFolder) {
 			paths = append(paths, p.full(at))
@@ -204,8 +201,8 @@ func (p *protectedFiles) frozenPaths(ctx context.Context) (paths []string, err e
 	return paths, err
 }
 
-// denied are the files and folders that no command may read, as far as their
-// names alone say that, and what of them may be read.
+// denied returns the files and folders that no command may read,
+// judging by their names alone, and the exceptions among them.
 func (p *protectedFiles) denied() (hide, show []string) {
 	if p.app.judge == nil {
 		return nil, nil
@@ -222,10 +219,10 @@ func (p *protectedFiles) denied() (hide, show []string) {
 	return outside(hide), outside(show)
 }
 
-// tracked are those of some files that git keeps, by their full paths.
+// tracked returns the files that git tracks, by their full paths.
 func (p *protectedFiles) tracked(files []string) []string { return p.index.kept(p.app.Root, files) }
 
-// trackedSecrets are the secret files that git keeps, as rules see them.
+// trackedSecrets returns the secret files that git tracks, by the names that rules use.
 func (p *protectedFiles) trackedSecrets() (names []string) {
 	files, _ := p.hidden(context.Background())
 	for _, file := range p.tracked(files) {
@@ -236,17 +233,16 @@ func (p *protectedFiles) trackedSecrets() (names []string) {
 	return names
 }
 
-// gitIndex is what the repository of the workspace keeps of the files it was
-// asked about, read again when it has changed. What cannot be read may keep
-// anything.
+// gitIndex remembers which files the workspace's repository tracks. It
+// rereads a changed index. An unreadable index counts as tracking every file.
 type gitIndex struct {
 	mu    sync.Mutex      // guards the fields below
-	seen  fs.FileInfo     // of the index; nil if nothing is known
-	top   string          // of the work tree
-	known map[string]bool // by their names there
+	seen  fs.FileInfo     // the index file; nil if unknown
+	top   string          // the work tree
+	known map[string]bool // by path in the work tree
 }
 
-// kept are those of files that the repository keeps.
+// kept returns the files that the repository tracks.
 func (x *gitIndex) kept(root string, files []string) (kept []string) {
 	if len(files) == 0 {
 		return nil
@@ -294,4 +290,4 @@ func (x *gitIndex) kept(root string, files []string) (kept []string) {
 	return kept
 }
 
-const maxGitIndex = 512 << 20 // of what a repository keeps
+const maxGitIndex = 512 << 20 // bytes of an index

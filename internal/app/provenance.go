@@ -22,9 +22,8 @@ import (
 	"coder/internal/tool/git"
 )
 
-// Provenance tells where the lines of a file come from, by the records of all
-// sessions of this workspace, for what none of them wrote by git, and by those of the
-// other places whose sessions may have changed it.
+// Provenance finds the origin of a file's lines: in the records of all sessions in this workspace, in git for
+// lines that no session wrote, and in the records of other places whose sessions may have changed the file.
 func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Provenance, error) {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
@@ -76,16 +75,16 @@ func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Pro
 	return p, ctx.Err()
 }
 
-// maxGone is how many files that are no longer there are looked at.
+// maxGone limits the number of deleted files to trace.
 const maxGone = 64
 
-// survey finds files that sessions changed and that are gone, and calls that may have
-// changed a file and whose end is not known.
+// survey finds deleted files that sessions changed, and calls
+// with an unknown end that may have changed a file.
 func (s *Store) survey(ctx context.Context, name string, gone func(string) bool) (names []string, unknown []*provenance.Change) {
 	for _, id := range s.IDs() {
 		var seen provenance.Survey
 		for range s.read(ctx, id, func(line []byte) bool { seen.See(line); return false }, event.Audit) {
-			break // it is as far as it could be read
+			break // use the part that was readable
 		}
 		for file := range seen.Files {
 			if len(names) < maxGone && !slices.Contains(names, file) && gone(file) {
@@ -99,8 +98,8 @@ func (s *Store) survey(ctx context.Context, name string, gone func(string) bool)
 	return names, unknown
 }
 
-// changes are the calls of all sessions that changed a file, under whatever name
-// it had or those of others that it may have had, in the order of time.
+// changes returns the calls in all sessions that changed a file,
+// by any name that it or one of the others had, in order of time.
 func (s *Store) changes(ctx context.Context, name string, others ...string) (all []*provenance.Change) {
 	names := append([]string{name}, others...)
 	for {
@@ -109,7 +108,7 @@ func (s *Store) changes(ctx context.Context, name string, others ...string) (all
 		for _, id := range s.IDs() {
 			list, err := provenance.Changes(s.read(ctx, id, touches, event.Audit))
 			if err != nil {
-				s.warn(err.Error()) // what can be read of it counts
+				s.warn(err.Error()) // use the readable part
 			}
 			all = append(all, list...)
 		}
@@ -118,12 +117,11 @@ func (s *Store) changes(ctx context.Context, name string, others ...string) (all
 		if len(more) <= len(names) {
 			return all
 		}
-		names = more // it had others: these count, too
+		names = more // include changes under its other names
 	}
 }
 
-// read reads the records of a session whose lines are wanted, where they are on
-// disk, else all.
+// read reads the records of a session whose lines are wanted, or all records if they are not on disk.
 func (s *Store) read(ctx context.Context, id string, wants func(line []byte) bool, logs ...event.Log) iter.Seq2[event.Record, error] {
 	if s.ephemeral || s.barred["log"] != nil {
 		return s.Logs.Read(ctx, id, 0, logs...)
@@ -145,23 +143,22 @@ func (s *Store) Log(ctx context.Context, id string) (records []event.Record, err
 	return records, nil
 }
 
-// kept is what the undo store and git have of files.
+// kept returns the file contents in the undo store and in git.
 func (a *App) kept(ws *workspace.Workspace) past.Now { return a.keptIn(a.Store(), ws) }
 
 func (a *App) keptIn(s *Store, ws *workspace.Workspace) past.Now {
 	return past.Now{Keeper: undo.New(ws, s.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now}), Workspace: ws}
 }
 
-// AsOf is a session as it was at one of its records.
+// AsOf is a session's state at one of its records.
 type AsOf struct {
 	asof.State
 	Conversation *conversation.Conversation
-	Tools        int // tokens that described the tools
+	Tools        int // tokens in the tools' descriptions
 }
 
-// AsOf reads a session as of each of the records named, zero being its end, and
-// hands these and the contents of files to do. It holds no more of the records than
-// that takes.
+// AsOf reads a session's state at each of the given records, zero meaning the last, and
+// passes the states and the file contents to do. It keeps only the records that it needs.
 func (a *App) AsOf(ctx context.Context, id string, at []uint64, do func([]AsOf, provenance.Contents) error) error {
 	now, err := a.openPast(0)
 	if err != nil {
@@ -195,7 +192,7 @@ func (a *App) AsOf(ctx context.Context, id string, at []uint64, do func([]AsOf, 
 
 func (s *AsOf) add(r event.Record) {
 	s.Conversation.Add(r)
-	if e, ok := r.Event.(event.MessageAdded); ok && len(e.Tools) > 0 && s.Conversation.System() == e.Message.Text() { // else they are a subtask's
+	if e, ok := r.Event.(event.MessageAdded); ok && len(e.Tools) > 0 && s.Conversation.System() == e.Message.Text() { // otherwise they are a subtask's
 		s.Tools = 0
 		for _, n := range e.Tools {
 			s.Tools += n
@@ -203,13 +200,12 @@ func (s *AsOf) add(r event.Record) {
 	}
 }
 
-// Transcript tells a session up to one of its records.
+// Transcript returns a session's transcript up to one of its records.
 func (a *App) Transcript(ctx context.Context, id string, until AsOf) (export.Transcript, error) {
 	return export.FromRecords(session.Head{ID: id, Updated: until.Time}, asof.Until(a.Store().Logs.Read(ctx, id, 0), until.Seq))
 }
 
-// vouched reads a session, and of the requests of changes whether this user's
-// program wrote them.
+// vouched reads a session, and marks the requests behind changes that are vouched.
 func (s *Store) vouched(ctx context.Context, id string, changes []*provenance.Change) iter.Seq2[event.Record, error] {
 	notary := seal.New(s.Key(), s.root, id)
 	return func(yield func(event.Record, error) bool) {

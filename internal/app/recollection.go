@@ -8,13 +8,12 @@ import (
 	"coder/internal/tool/files"
 )
 
-// recollection learns from the record which files the model knew in earlier
-// processes, and with what content, so that they are not overwritten blindly in
-// this one.
+// recollection learns from the record which files the model has seen in earlier processes,
+// and with which content, so that this process does not overwrite them blindly.
 type recollection struct {
 	files files.Seen
-	calls map[string][]tool.Effect // of calls under way
-	back  []string                 // files that the person has just brought back
+	calls map[string][]tool.Effect // of running calls
+	back  []string                 // files that the user just restored
 }
 
 func (m *recollection) add(r event.Record) {
@@ -37,7 +36,7 @@ func (m *recollection) add(r event.Record) {
 		}
 		for _, effect := range effects {
 			if len(e.Saw) == 0 && (effect.Kind == tool.Read || effect.Kind == tool.Write) {
-				m.files.Recall(effect.Target, "") // it may have been shown, nobody knows in what state
+				m.files.Recall(effect.Target, "") // the model may have seen it, in an unknown state
 			}
 		}
 		for _, f := range e.Saw {
@@ -46,14 +45,14 @@ func (m *recollection) add(r event.Record) {
 	case event.TaskCreated:
 		m.back = nil
 	case event.ContextRewound:
-		for _, file := range m.back { // what was said of them is not in the conversation any more
+		for _, file := range m.back { // the messages about it are no longer in the conversation
 			m.files.Unsee(file)
 		}
 		m.back = nil
 	}
 }
 
-// afterwards learns from what is recorded in this process: what calls saw is known already.
+// afterwards learns from this process's records, without what calls saw, which is already known.
 func (m *recollection) afterwards(r event.Record) {
 	e, completed := r.Event.(event.ToolCallCompleted)
 	_, begins := r.Event.(event.TaskCreated)

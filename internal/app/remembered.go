@@ -10,19 +10,18 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// remembered is what servers said of themselves, by their address. It outlives the
-// program: what was said last is the best guess until they are asked again. That it
-// cannot be read or written is no harm: they are asked.
+// remembered stores by address what servers reported about themselves. It outlives the process: the last
+// report is the best guess until coder asks again. Failing to read or write it is harmless: coder asks.
 type remembered[V any] struct {
 	mu    sync.Mutex // guards the fields below
 	read  bool
 	known map[string]V
 }
 
-// mostRemembered is how much of it is read, in bytes.
+// mostRemembered limits the bytes read.
 const mostRemembered = 1 << 20
 
-// remembers is the file of that name where such things are kept; "" if nothing is to be.
+// remembers returns the path of a file for such data, or "" if nothing may be saved.
 func (a *App) remembers(name string) string {
 	home, _ := a.homes()
 	if home == "" || a.Options.Ephemeral {
@@ -31,7 +30,7 @@ func (a *App) remembers(name string) string {
 	return filepath.Join(home, name)
 }
 
-// of is what is known of a key; zero if nothing is.
+// of returns the value for a key, or zero.
 func (r *remembered[V]) of(file, key string) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,8 +38,8 @@ func (r *remembered[V]) of(file, key string) V {
 	return r.known[key]
 }
 
-// change remembers what do makes of what was known of a key, if do says so. Of more than
-// most keys all are forgotten.
+// change updates a key's value with do, and saves it if do
+// returns true. With more than most keys, it forgets all others.
 func (r *remembered[V]) change(file, key string, most int, do func(v *V) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,13 +59,13 @@ func (r *remembered[V]) change(file, key string, most int, do func(v *V) bool) {
 	_ = atomicfile.Cache(file, append(text, '\n'), 0o600)
 }
 
-// load reads what earlier processes were told, once.
+// load reads earlier processes' values, once.
 func (r *remembered[V]) load(file string) {
 	if r.read {
 		return
 	}
 	r.read = true
 	if text, err := repofile.Own(file, mostRemembered); file != "" && err == nil {
-		_ = json.Unmarshal(text, &r.known) // what is of another form is none of ours
+		_ = json.Unmarshal(text, &r.known) // ignore an unknown format
 	}
 }

@@ -14,16 +14,16 @@ import (
 	"coder/internal/model/textcalls"
 )
 
-// rebuilders write the bodies of requests again, by wire.
+// rebuilders rebuild request bodies, by wire.
 var rebuilders = map[string]func(chat.Sent, []chat.Message) ([]byte, bool){
 	"openai": openai.Rebuild, "responses": responses.Rebuild, "anthropic": anthropic.Rebuild, "gemini": gemini.Rebuild,
 }
 
-// WriteRequest writes the body of the last request of a session that was answered, or
-// of the last one answered by the record numbered at, byte for byte as it was sent.
+// WriteRequest writes the body of a session's last answered request, or
+// of the last one answered up to record at, byte for byte as it was sent.
 func (s *Store) WriteRequest(ctx context.Context, w io.Writer, id string, at uint64) error {
 	var all []event.Record
-	reply := -1 // the record of the answer
+	reply := -1 // index of the answer's record
 	others := make(map[string]bool)
 	for r, err := range s.Logs.Read(ctx, id, 0) {
 		if err != nil {
@@ -37,7 +37,7 @@ func (s *Store) WriteRequest(ctx context.Context, w io.Writer, id string, at uin
 		case event.TaskCreated:
 			others[r.Task] = e.ParentID != ""
 		case event.MessageAdded:
-			// Without a number it is a request of the session's own conversation.
+			// Without a number, only requests in the session's own conversation count.
 			if e.Sent != nil && (at > 0 || !others[r.Task]) {
 				reply = len(all) - 1
 			}
@@ -54,7 +54,7 @@ func (s *Store) WriteRequest(ctx context.Context, w io.Writer, id string, at uin
 	return err
 }
 
-// rebuild writes the request again that the last of records answers.
+// rebuild rebuilds the request that the last of records answers.
 func rebuild(records []event.Record, others map[string]bool) ([]byte, bool) {
 	last := records[len(records)-1]
 	talk := new(conversation.Conversation)

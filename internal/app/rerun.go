@@ -18,9 +18,8 @@ import (
 	"coder/internal/report/telemetry"
 )
 
-// Verify runs the first n of the records of a session again in a copy of the files
-// that it began with, with what came from outside taken from the record. Nothing
-// outside of the copy is changed, and no network is used.
+// Verify reruns the first n records of a session in a copy of its initial files, with all
+// outside input from the record. It changes nothing outside the copy, and uses no network.
 func (a *App) Verify(ctx context.Context, id string, records []event.Record, n int) (*rerun.Report, error) {
 	whole := rerun.New(id, a.recordedRoot(ctx, id), records)
 	take := whole.Until(n)
@@ -52,7 +51,7 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 	return report, err
 }
 
-// hosts is what stands for the name of this machine.
+// hosts maps this machine's name to its placeholder.
 func hosts() map[string]string {
 	name, err := os.Hostname()
 	if err != nil || len(name) < leastHost || name == "localhost" {
@@ -61,11 +60,11 @@ func hosts() map[string]string {
 	return map[string]string{name: "<host>"}
 }
 
-// leastHost is how long the name of a machine is at least, for it to be told from a word.
+// leastHost is the minimum length of a host name, so that it is not confused with a word.
 const leastHost = 4
 
-// withSettingsOf is the program with the settings file that a session was run
-// with, if that was this user's own doing and none is named now.
+// withSettingsOf returns an App with the settings file of the recorded
+// session, if its record is vouched and the user names no other file.
 func (a *App) withSettingsOf(id string, take *rerun.Take) (*App, error) {
 	run := take.Flags
 	if run.Config == "" || a.Options.ConfigFile != "" || !seal.New(a.Store().Key(), a.Root, id).Vouches(take.First) {
@@ -80,7 +79,7 @@ func (a *App) withSettingsOf(id string, take *rerun.Take) (*App, error) {
 	return New(a.Env, o, settings, a.warn)
 }
 
-// recordedRoot is where the workspace was when a session was recorded.
+// recordedRoot returns the workspace's path when a session was recorded.
 func (a *App) recordedRoot(ctx context.Context, id string) string {
 	if snap, err := a.Store().Sessions.Load(ctx, id); err == nil {
 		return cmp.Or(snap.Meta.Dir, a.Root)
@@ -88,27 +87,25 @@ func (a *App) recordedRoot(ctx context.Context, id string) string {
 	return a.Root
 }
 
-// staging is what a take is run again with.
+// staging has the inputs of a rerun.
 type staging struct {
 	take    *rerun.Take
 	world   *past.World
 	kept    past.Contents
-	within  string                                       // where the workspace lies in its repository
-	furnish func(ctx context.Context, root string) error // puts more into the copy than its files
-	there   *workspace.Workspace                         // where the files of then may be still; nil if nowhere
-	hidden  []string                                     // folders that commands do not see
-	was, is map[string]string                            // what stands for words of the record, and of the rerun
+	within  string                                       // the workspace's path in its repository
+	furnish func(ctx context.Context, root string) error // adds more than files to the copy
+	there   *workspace.Workspace                         // may still have the initial files; nil if unavailable
+	hidden  []string                                     // folders that commands cannot see
+	was, is map[string]string                            // placeholders for words in the record, and in the rerun
 	except  rerun.Exceptions
-	learn   *golden.Golden // becomes what the rerun comes to; nil to compare only
+	learn   *golden.Golden // receives the rerun's result; nil to compare only
 }
 
-// maxAgain is how often a take is run again where it differs: a number made by chance may
-// come out the same twice.
+// maxAgain limits how often a differing take is rerun: random numbers may be equal by chance.
 const maxAgain = 3
 
-// again runs a take again. Where it does not come to the same it is run more often: what
-// differs between two runs in the same world may differ from the record. What is to be learnt
-// is learnt unless the rerun takes another course.
+// again reruns a take. If the result differs, it reruns more often: what differs between two runs in the
+// same world may also differ from the record. It fills s.learn unless the rerun takes another course.
 func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learnt *golden.Golden, err error) {
 	var runs []*rerun.Follower
 	var after []func()
@@ -133,11 +130,11 @@ func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learn
 	return report, learnt, err
 }
 
-// placeholder stands for the workspace in what is compared.
+// placeholder replaces the workspace's path in comparisons.
 const placeholder = "<workspace>"
 
-// another is the program for a rerun: with the settings of this one, but always
-// confined, offline, and with a state of its own.
+// another returns the App for a rerun: with this App's settings,
+// but always confined, offline, and with its own state.
 func (a *App) another(ctx context.Context, s staging, f *rerun.Follower, root, home string) (*App, error) {
 	env, o := a.Env, a.Options
 	env.Now, env.WrapStore, env.Disk = f.Now, nil, nil
@@ -154,7 +151,7 @@ func (a *App) another(ctx context.Context, s staging, f *rerun.Follower, root, h
 	b.Root, b.Project, b.Home, b.Trust.Path = root, root, home, filepath.Join(home, "trust.json")
 	b.mcpServers, b.mcpLeft, b.telemetry = nil, nil, telemetry.Settings{}
 	b.Play, b.Recorded = f, &Recorded{Follower: f, calls: s.take.Requests, hidden: s.hidden}
-	if ws, err := workspace.Open(a.Root); err == nil { // else there is nothing to hide
+	if ws, err := workspace.Open(a.Root); err == nil { // otherwise there is nothing to hide
 		b.Recorded.secrets, _ = a.protect(ws).hidden(ctx)
 		ws.Close()
 	}
@@ -169,7 +166,7 @@ func (a *App) another(ctx context.Context, s staging, f *rerun.Follower, root, h
 	return b, nil
 }
 
-// asThen adds the flags of a run that are not given now.
+// asThen adds the flags of a recorded run that are not set now.
 func (o *Options) asThen(run event.Run) error {
 	for list, was := range map[*[]rule.Spec]string{&o.AllowTools: run.Allowed, &o.DenyTools: run.Disallowed} {
 		if len(*list) == 0 && was != "" {

@@ -17,17 +17,15 @@ import (
 	"coder/internal/tool/mcp"
 )
 
-// Recorded stands in for what a session that is run again must not reach: it is
-// taken from the record.
+// Recorded replaces everything that a rerun session must not reach with the record.
 type Recorded struct {
 	*rerun.Follower
-	calls   []event.ToolCallRequested // on record
-	hidden  []string                  // folders that commands do not see
-	secrets []string                  // secret files of the workspace that the copy stands for
+	calls   []event.ToolCallRequested // recorded
+	hidden  []string                  // folders that commands cannot see
+	secrets []string                  // secret files in the original workspace
 }
 
-// judged is p, but for what was let pass unasked for reasons that are not there
-// any more.
+// judged returns p, but allows calls that were allowed in the recorded run for reasons that no longer exist.
 func (r *Recorded) judged(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := p.Judge(ctx, c)
@@ -39,11 +37,10 @@ func (r *Recorded) judged(p policy.Policy) policy.Policy {
 	})
 }
 
-// confining keeps a command within bounds.
+// confining confines a command.
 type confining = func(context.Context, tool.Line) (bash.Confinement, error)
 
-// dated has git date what a rerun commits as it was dated then, so that its history is in the
-// same order.
+// dated makes git use the recorded dates for a rerun's commits, so that the history has the same order.
 func (a *App) dated(confine confining) confining {
 	if a.Recorded == nil {
 		return confine
@@ -56,8 +53,8 @@ func (a *App) dated(confine confining) confining {
 	}
 }
 
-// with adds stand-ins for the tools of other programs, and lets calls be prepared that
-// are on record without their keys.
+// with adds replacements for other programs' tools, and lets
+// calls be prepared that are recorded without their keys.
 func (r *Recorded) with(tools []tool.Tool) []tool.Tool {
 	names := make(map[string]bool)
 	for _, c := range r.calls {
@@ -69,30 +66,30 @@ func (r *Recorded) with(tools []tool.Tool) []tool.Tool {
 		}
 	}
 	for name := range names {
-		if rerun.OfOthers(name) && name != mcp.ResourceTool { // which is not the model's
+		if rerun.OfOthers(name) && name != mcp.ResourceTool { // it is not the model's
 			tools = append(tools, recordedTool{nil, name, r})
 		}
 	}
 	return tools
 }
 
-// List are the prompts of other programs: none is known before it is used.
+// List returns nil: other programs' prompts are unknown before they are used.
 func (r *Recorded) List() []orchestrator.Command { return nil }
 
-// Find is what another program wrote for a command.
+// Find returns the text that another program wrote for a command.
 func (r *Recorded) Find(_ context.Context, name string) (func(context.Context, string) (string, error), bool) {
 	text, ok := r.Written(name)
 	return func(context.Context, string) (string, error) { return text, nil }, ok && rerun.OfOthers(name)
 }
 
-// resources are what messages named of other programs.
+// resources returns the resources of other programs that messages named.
 func (r *Recorded) resources() *orchestrator.Resources {
 	if !slices.ContainsFunc(r.calls, func(c event.ToolCallRequested) bool { return c.Tool == mcp.ResourceTool }) {
 		return nil
 	}
 	set, err := tool.NewSet(recordedTool{nil, mcp.ResourceTool, r})
 	if err != nil {
-		panic(err) // one tool cannot be there twice
+		panic(err) // a single tool cannot conflict
 	}
 	return &orchestrator.Resources{Set: set, Tool: mcp.ResourceTool, Args: func(name string) (json.RawMessage, bool) {
 		for _, c := range r.calls {
@@ -106,8 +103,8 @@ func (r *Recorded) resources() *orchestrator.Resources {
 	}}
 }
 
-// recordedTool is a tool some of whose calls cannot be prepared: they were made with keys that
-// are not on record, or it is one of another program, which is not asked and not here.
+// recordedTool is a tool with calls that cannot be prepared: their keys are
+// not recorded, or the tool is another program's, which is not available.
 type recordedTool struct {
 	tool.Tool
 	name   string
@@ -121,7 +118,7 @@ func (t recordedTool) Spec() tool.Spec {
 	return tool.Spec{Name: t.name, Schema: json.RawMessage(`{"type":"object"}`), Unlisted: true}
 }
 
-// Prepare takes from the record what such a call was to do. It is not run.
+// Prepare returns a call with its recorded plan. The call cannot run.
 func (t recordedTool) Prepare(ctx context.Context, args json.RawMessage) (call tool.Call, err error) {
 	err = errNotAsked
 	if t.Tool != nil {

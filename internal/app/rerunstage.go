@@ -18,8 +18,7 @@ import (
 	"coder/internal/record/past"
 )
 
-// once runs a take again in a folder of its own, which is there until what is handed to after
-// is done.
+// once reruns a take in its own folder, which exists until the functions passed to after have run.
 func (a *App) once(ctx context.Context, s staging, after func(do func())) (*rerun.Follower, error) {
 	stage, err := a.stage()
 	if err != nil {
@@ -76,8 +75,7 @@ func (a *App) once(ctx context.Context, s staging, after func(do func())) (*reru
 	return f, err
 }
 
-// copyHome gives the rerun what the person wrote for all projects, and what they
-// had always allowed in this one.
+// copyHome copies the user's own files for all projects, and the approvals for this project, to the rerun.
 func (a *App) copyHome(take *rerun.Take, home, root string) error {
 	if a.Home == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"coder/internal/record/undo"
 )
 
-// restore brings the files of a session back to one of its records.
+// restore returns the function that restores a session's files to one of its records.
 func (a *App) restore(kit *toolkit, id string) func(context.Context, uint64, undo.Call) (undo.Plan, error) {
 	return func(ctx context.Context, at uint64, c undo.Call) (undo.Plan, error) {
 		if kit.files == nil {
@@ -25,8 +25,8 @@ func (a *App) restore(kit *toolkit, id string) func(context.Context, uint64, und
 	}
 }
 
-// PlanRestore tells what would become of the files of a session that are brought back
-// to one of its records. The session is not opened, and nothing is changed.
+// PlanRestore returns what a restore of a session's files to one of its
+// records would change. It does not open the session, and changes nothing.
 func (a *App) PlanRestore(ctx context.Context, id string, at uint64, force bool) (undo.Plan, error) {
 	if _, err := a.Store().Known(ctx, id); err != nil {
 		return undo.Plan{}, err
@@ -43,7 +43,7 @@ func (a *App) PlanRestore(ctx context.Context, id string, at uint64, force bool)
 	return undo.Restore(ctx, kept.Keeper, undo.Call{DryRun: true, Force: force}, goals)
 }
 
-// goals are what the files were at a record that calls changed after it.
+// goals returns the state at a record of all files that later calls changed.
 func (a *App) goals(ctx context.Context, kept past.Kept, id string, at uint64) ([]undo.Goal, error) {
 	then, err := momentAt(ctx, id, a.Store().sealed(ctx, id, at), at, kept)
 	if err != nil {
@@ -59,8 +59,8 @@ func (a *App) goals(ctx context.Context, kept past.Kept, id string, at uint64) (
 	return goals, nil
 }
 
-// sealed reads a session to bring files back by it. What a log says of files counts if
-// this user's program wrote it here: anybody may have put a log into a repository.
+// sealed reads a session for a restore. Its statements about files
+// count only if vouched: anyone may have put a log into a repository.
 func (s *Store) sealed(ctx context.Context, id string, at uint64) iter.Seq2[event.Record, error] {
 	notary, doubt := seal.New(s.Key(), s.root, id), s.doubt(id)
 	return func(yield func(event.Record, error) bool) {
@@ -80,7 +80,7 @@ func (s *Store) sealed(ctx context.Context, id string, at uint64) iter.Seq2[even
 	}
 }
 
-// changesFiles reports whether a record says what files were, or became.
+// changesFiles reports whether a record has the state of files before or after a call.
 func changesFiles(e event.Event) bool {
 	switch e := e.(type) {
 	case event.ToolCallRequested:

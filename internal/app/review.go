@@ -12,11 +12,11 @@ import (
 	"coder/internal/tool/git"
 )
 
-// maxReviewed bounds a file of a change.
+// maxReviewed limits the size of a file in a review.
 const maxReviewed = 64 << 20
 
-// Change is the diff of a range of commits or, if revisions is empty, of what is not committed. It warns of
-// files that git does not track.
+// Change returns the diff of a range of commits or, if revisions is empty,
+// of uncommitted changes. It warns about files that git does not track.
 func (a *App) Change(ctx context.Context, revisions string) (diff string, err error) {
 	ws, err := workspace.Open(a.Root)
 	if err != nil {
@@ -36,7 +36,7 @@ func (a *App) Change(ctx context.Context, revisions string) (diff string, err er
 	return diff, nil
 }
 
-// Shown is a diff without the files that the model does not see unasked. It warns of them.
+// Shown returns a diff without the files that the model sees only with approval. It warns about them.
 func (a *App) Shown(diff string) string {
 	shown, hidden := git.Visible(diff, func(file string) bool { return a.judge == nil || a.judge.Hides(file) })
 	if len(hidden) > 0 {
@@ -45,12 +45,12 @@ func (a *App) Shown(diff string) string {
 	return shown
 }
 
-// Reviewed is a file of the workspace as it is now.
+// Reviewed returns a file's current content.
 func (a *App) Reviewed(name string) ([]byte, error) {
 	return repofile.Below(a.Root).Read(name, maxReviewed)
 }
 
-// ReadOnly are the tools with which a model reads the workspace, and nothing else.
+// ReadOnly returns the tools with which a model can only read the workspace.
 func ReadOnly() (specs []rule.Spec) {
 	for _, name := range tool.Names(tool.ReadsFile, tool.ListsFolder, tool.FindsFiles, tool.SearchesText,
 		tool.SearchesCode, tool.ReadsGit) {

@@ -24,19 +24,18 @@ import (
 )
 
 const (
-	workspacesDir = "workspaces" // below our home: a file for each, which holds its path
+	workspacesDir = "workspaces" // in CODER_HOME: a file for each, with its path
 	maxWorkspaces = 10_000
 	maxPath       = 16 << 10
 
-	searchers = 4 // that look at sessions at a time
+	searchers = 4 // sessions to read at the same time
 )
 
-// searchCache is where documents are kept, below our home.
+// searchCache is the folder in CODER_HOME for search documents.
 var searchCache = filepath.Join("cache", "search")
 
-// register takes down that there are sessions in this workspace. It is a
-// courtesy: where it cannot be written a search does not look here from
-// elsewhere.
+// register records that this workspace has sessions. If that
+// fails, a search from elsewhere does not find them.
 func (a *App) register() {
 	if a.Home == "" || a.Options.Ephemeral {
 		return
@@ -55,10 +54,9 @@ func shortHash(s string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// SessionsAbove is the folder whose sessions are asked about from dir: the nearest,
-// dir itself or one above it, that has sessions and in which file lies, if one is
-// named. Folders above count where this user has worked in them. If there is none it
-// is dir.
+// SessionsAbove returns the folder whose sessions a command in dir means: the nearest,
+// dir or one above it, that has sessions and contains file, if one is named. Folders
+// above count only if this user has worked in them. If there is none, it returns dir.
 func SessionsAbove(env Env, dir, file string) string {
 	home := homeOf(env)
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
@@ -73,18 +71,16 @@ func SessionsAbove(env Env, dir, file string) string {
 	}
 }
 
-// hasUsedSession reports whether something was asked in a session of a folder.
+// hasUsedSession reports whether a folder has a session in which something was asked.
 func hasUsedSession(root string) bool {
 	store := &Store{root: root, dir: filepath.Join(root, ".coder")}
 	return slices.ContainsFunc(sessionsOf(root), func(id string) bool { return !store.Unused(id) })
 }
 
-// HasSession reports whether there is a session of that id in the folder of a
-// workspace.
+// HasSession reports whether a workspace has a session with that id.
 func HasSession(root, id string) bool { return slices.Contains(sessionsOf(root), id) }
 
-// Workspaces are the folders that are known to have sessions, and this one.
-// Those that are gone are passed over.
+// Workspaces returns the known folders with sessions, and this one. It skips unreadable entries.
 func (s *Settings) Workspaces() []string {
 	list := []string{s.Root}
 	if s.Home == "" {
@@ -101,7 +97,7 @@ func (s *Settings) Workspaces() []string {
 	return list
 }
 
-// Search finds words in all sessions of all projects, the newest first.
+// Search finds words in the sessions of all projects, the newest first.
 func (a *App) Search(ctx context.Context, words []string) ([]fulltext.Found, error) {
 	type kept struct{ root, id string }
 	var all []kept
@@ -114,7 +110,7 @@ func (a *App) Search(ctx context.Context, words []string) ([]fulltext.Found, err
 	unread := make([]string, len(all))
 	next := make(chan int)
 	var crew sync.WaitGroup
-	var grown atomic.Bool // there are documents that were not there before
+	var grown atomic.Bool // documents were added
 	for range searchers {
 		crew.Go(func() {
 			for i := range next {
@@ -158,14 +154,14 @@ func (a *App) Search(ctx context.Context, words []string) ([]fulltext.Found, err
 	return list, ctx.Err()
 }
 
-// Usage adds up what models used in all sessions of all projects.
+// Usage adds up the usage of models in the sessions of all projects.
 func (a *App) Usage(ctx context.Context, t *usage.Tally) error {
 	for _, root := range a.Workspaces() {
 		s := a.storeOf(root)
 		for _, id := range sessionsOf(root) {
 			for r, err := range s.read(ctx, id, usage.Wants) {
 				if err != nil {
-					a.warn(err.Error()) // what can be read of it counts
+					a.warn(err.Error()) // use the readable part
 					break
 				}
 				t.Add(root, id, r)
@@ -175,8 +171,7 @@ func (a *App) Usage(ctx context.Context, t *usage.Tally) error {
 	return ctx.Err()
 }
 
-// sessionsOf are the sessions that a workspace has logs of. Nothing there that
-// is a link counts: it may lead anywhere.
+// sessionsOf returns the sessions with logs in a workspace. It ignores links, which may lead anywhere.
 func sessionsOf(root string) (ids []string) {
 	for _, dir := range []string{".coder", filepath.Join(".coder", "log")} {
 		if info, err := os.Lstat(filepath.Join(root, dir)); err != nil || !info.IsDir() {
@@ -192,8 +187,7 @@ func sessionsOf(root string) (ids []string) {
 	return ids
 }
 
-// document is a session as words are looked for in it: as it is kept, or made
-// anew if the logs are others by now.
+// document returns a session's search document: the cached one, or a new one if the logs have changed.
 func (a *App) document(ctx context.Context, root, id string) (doc fulltext.Document, anew bool) {
 	stamp, ok := stampOf(filepath.Join(root, ".coder", "log", id))
 	if !ok {
@@ -208,7 +202,7 @@ func (a *App) document(ctx context.Context, root, id string) (doc fulltext.Docum
 		}
 	}
 	s := a.storeOf(root)
-	s.warn = func(string) {} // whoever searches is told
+	s.warn = func(string) {} // the search reports damage itself
 	doc = fulltext.Build(stamp, func(yield func(event.Record, error) bool) {
 		for r, err := range s.Logs.Read(ctx, id, 0) {
 			r.Event = maskNames(r.Event, secret.Shapes().Text)
@@ -219,13 +213,13 @@ func (a *App) document(ctx context.Context, root, id string) (doc fulltext.Docum
 	})
 	doc.Damage = strings.Join(s.Unread(), "; ")
 	if path := filepath.Join(a.Home, name); a.Home != "" && ctx.Err() == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
-		_ = atomicfile.Cache(path, doc.Encode(), 0o600) // without it the next search takes longer
+		_ = atomicfile.Cache(path, doc.Encode(), 0o600) // without it, the next search is slower
 	}
 	return doc, true
 }
 
-// stampOf tells the logs of a session apart from what they were. A log that is a
-// link, or no file, is not read.
+// stampOf returns a stamp that changes with a session's logs.
+// It rejects a log that is a link or not a regular file.
 func stampOf(dir string) (stamp string, ok bool) {
 	for _, l := range event.Logs {
 		info, err := os.Lstat(jsonl.Path(dir, l))

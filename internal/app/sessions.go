@@ -28,7 +28,7 @@ import (
 	"coder/internal/report/export"
 )
 
-// IDs are the sessions that have logs here, the newest first.
+// IDs returns the sessions with logs, the newest first.
 func (s *Store) IDs() []string {
 	ids := s.SessionsIn("log")
 	slices.Sort(ids)
@@ -36,14 +36,14 @@ func (s *Store) IDs() []string {
 	return ids
 }
 
-// All are the sessions that have logs or a snapshot here, sorted.
+// All returns the sessions with logs or a snapshot, sorted.
 func (s *Store) All() []string {
 	ids := slices.Concat(s.SessionsIn("log"), s.SessionsIn("sessions"))
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
-// SessionsIn are the sessions that have something in a folder of the data folder.
+// SessionsIn returns the sessions with data in a folder of the data folder.
 func (s *Store) SessionsIn(folder string) (ids []string) {
 	entries, err := os.ReadDir(s.Dir(folder))
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Store) SessionsIn(folder string) (ids []string) {
 	return ids
 }
 
-// Known makes sure that there is a session id.
+// Known returns id, or an error if there is no such session.
 func (s *Store) Known(ctx context.Context, id string) (string, error) {
 	if ValidSessionID(id) {
 		if known, err := s.Records.Exists(ctx, id); known || err != nil {
@@ -74,8 +74,8 @@ func (s *Store) Known(ctx context.Context, id string) (string, error) {
 	return "", fmt.Errorf("session %s: %w", oneLine(id), session.ErrNotFound)
 }
 
-// Last is the session written to last, among those in which something was asked
-// or decided if there are any.
+// Last returns the most recently written session, preferring
+// sessions in which something was asked or decided.
 func (s *Store) Last() (string, error) {
 	type candidate struct {
 		id   string
@@ -83,12 +83,12 @@ func (s *Store) Last() (string, error) {
 		used bool
 	}
 	var last candidate
-	labels, _ := s.labels() // a change of them says what is wrong
+	labels, _ := s.labels() // changing labels reports the error
 	for _, id := range s.All() {
 		if labels[id].Archived {
 			continue
 		}
-		c := candidate{id, s.logged(id), !s.idle(id)} // a snapshot may be written long after the session was
+		c := candidate{id, s.logged(id), !s.idle(id)} // a snapshot may be much newer than its session
 		if c.when == 0 {
 			c.when = modified(s.Dir("sessions", id+".json"))
 		}
@@ -102,11 +102,10 @@ func (s *Store) Last() (string, error) {
 	return last.id, nil
 }
 
-// maxIdle is the longest conversation that may hold nothing but look-ups.
+// maxIdle limits the length of a conversation that may be idle.
 const maxIdle = 4 << 20
 
-// decides reports whether a record tells of a command after which a session is not the one it
-// was.
+// decides reports whether a record is a command that changes the session for good.
 func decides(line []byte) bool {
 	_, rest, _ := bytes.Cut(line, []byte(`"input":"/`))
 	input, _, _ := bytes.Cut(rest, []byte(`"`))
@@ -120,15 +119,15 @@ func decides(line []byte) bool {
 	return slices.Contains(mode.Names(), command)
 }
 
-// idle reports whether a session holds nothing but commands that looked
-// something up, and modes that it was begun in or that keys went through.
+// idle reports whether a session has only commands that looked
+// something up, and mode changes at its start or by key.
 func (s *Store) idle(id string) bool {
 	if info, err := os.Stat(s.Dir("log", id, event.Domain.String()+".jsonl")); err == nil && info.Size() > 0 {
 		return false
 	}
 	text, err := repofile.Below(s.dir).Read(filepath.Join("log", id, event.Conversation.String()+".jsonl"), maxIdle)
 	if err != nil {
-		return false // known by its snapshot alone, or long
+		return false // only a snapshot, or a long log
 	}
 	for line := range bytes.Lines(text) {
 		looked := bytes.Contains(line, []byte(`"type":"LocalAdded"`)) && !decides(line)
@@ -139,11 +138,11 @@ func (s *Store) idle(id string) bool {
 	return true
 }
 
-// Unused reports whether nothing was asked or decided in a session that has logs.
+// Unused reports whether nothing was asked or decided in a session with logs.
 func (s *Store) Unused(id string) bool { return s.logged(id) == 0 || s.idle(id) }
 
-// logged is when the logs of session id were last written to, or zero if nothing
-// stands in them: a full disk takes the names of files and not a line.
+// logged returns when the logs of session id were last written, or zero
+// if they are empty: a full disk accepts file names but no content.
 func (s *Store) logged(id string) int64 {
 	var last int64
 	for _, l := range event.Logs {
@@ -162,36 +161,34 @@ func modified(path string) int64 {
 	return info.ModTime().UnixNano()
 }
 
-// mendLimit is how many of the newest sessions are looked at for snapshots
-// that a crash left behind the logs.
+// mendLimit limits how many of the newest sessions are checked for outdated snapshots after a crash.
 const mendLimit = 20
 
-// MendSnapshots projects the sessions whose process died before it could, save
-// the one in use. No session is opened for that. It is for when the work is
-// done, so that nobody waits for it.
+// MendSnapshots writes the snapshots that crashed processes could not write, except for the
+// current session. It opens no session. Call it at the end, so that nobody waits for it.
 func (s *Store) MendSnapshots(ctx context.Context, current string) {
 	if s.ephemeral || ctx.Err() != nil {
 		return
 	}
-	s.hush(true) // nobody has asked about them
+	s.hush(true) // the user did not ask about them
 	defer s.hush(false)
 	ids := s.IDs()
 	for _, id := range ids[:min(len(ids), mendLimit)] {
 		if id == current || s.logged(id) <= modified(s.Dir("sessions", id+".json")) && !s.snapshots.Torn(id) {
 			continue
 		}
-		_ = s.Records.Project(ctx, id) // what is beyond mending stays as it is: the logs are the truth
+		_ = s.Records.Project(ctx, id) // ignore errors: the logs are authoritative
 	}
 }
 
-// Heads lists the sessions kept here, the newest first, without those you archived.
+// Heads lists the saved sessions, the newest first, without archived ones.
 func (s *Store) Heads(ctx context.Context) ([]session.Head, error) {
 	all, err := s.AllHeads(ctx)
 	return slices.DeleteFunc(all, func(h session.Head) bool { return h.Archived }), err
 }
 
-// AllHeads lists the sessions kept here, the newest first. A session whose process
-// died before it could be saved is read from its logs.
+// AllHeads lists the saved sessions, the newest first. It reads a
+// session from its logs if its process died before it wrote a snapshot.
 func (s *Store) AllHeads(ctx context.Context) ([]session.Head, error) {
 	all := []session.Head{}
 	saved := make(map[string]bool)
@@ -215,23 +212,21 @@ func (s *Store) AllHeads(ctx context.Context) ([]session.Head, error) {
 			}
 		}
 	}
-	for i, h := range all { // of one that was cut off no more was saved than its last step
+	for i, h := range all { // a crashed session's snapshot ends at an earlier step
 		saved, logged := modified(s.Dir("sessions", h.ID+".json")), s.logged(h.ID)
 		if at := time.Unix(0, logged); saved > 0 && logged-saved > int64(stale) && at.After(h.Updated) {
 			all[i].Updated = at
 		}
 	}
-	all = slices.DeleteFunc(all, func(h session.Head) bool { return h.Meta.Turns == 0 && h.Meta.Title == "" }) // nothing was said in them
+	all = slices.DeleteFunc(all, func(h session.Head) bool { return h.Meta.Turns == 0 && h.Meta.Title == "" }) // empty sessions
 	slices.SortStableFunc(all, func(a, b session.Head) int { return b.Updated.Compare(a.Updated) })
 	return s.labelled(all), ctx.Err()
 }
 
-// stale is how much older than its logs the snapshot of a session may be without having
-// missed anything.
+// stale is how much older than its logs a snapshot may be and still be complete.
 const stale = 2 * time.Second
 
-// Free makes sure that there is a session to go to, and that nobody else is
-// writing it.
+// Free makes sure that a session exists and that no other process is writing it.
 func (s *Store) Free(ctx context.Context, id string) error {
 	if _, err := s.Known(ctx, id); errors.Is(err, session.ErrNotFound) {
 		return fmt.Errorf("unknown session %s; /sessions lists sessions by id", oneLine(id))
@@ -248,7 +243,7 @@ func (s *Store) Free(ctx context.Context, id string) error {
 	return release()
 }
 
-// Write writes a session in a form: json, md or html.
+// Write exports a session as json, md or html.
 func (s *Store) Write(ctx context.Context, w io.Writer, id, format string) error {
 	snap, err := s.Records.Snapshot(ctx, id)
 	if err != nil {
@@ -259,7 +254,7 @@ func (s *Store) Write(ctx context.Context, w io.Writer, id, format string) error
 		return err
 	}
 	t, err := export.FromSnapshot(snap)
-	for range s.Logs.Read(ctx, id, 0, event.Conversation) { // it has logs: these say more
+	for range s.Logs.Read(ctx, id, 0, event.Conversation) { // its logs have more details
 		t, err = export.FromRecords(snap.Head, s.Logs.Read(ctx, id, 0))
 		break
 	}
@@ -275,16 +270,16 @@ func (s *Store) Write(ctx context.Context, w io.Writer, id, format string) error
 	return export.Markdown(w, t, s.speech)
 }
 
-// Which says which session to open: a new one unless it names another.
+// Which selects the session to open: a new one unless it names another.
 type Which struct {
-	Resume string // the id of one to go on with
-	Last   bool   // go on with the last one
-	Pick   bool   // or, where somebody can choose, with the one they choose
-	ID     string // of the new one, if it is to have a certain one
-	Fork   bool   // go on with a copy of it, and leave it as it is
+	Resume string // the id of a session to continue
+	Last   bool   // continue the last one
+	Pick   bool   // or, in an interactive run, the one that the user picks
+	ID     string // the new session's id, if given
+	Fork   bool   // continue a copy, and leave the original unchanged
 }
 
-// Resumes reports whether a session is gone on with.
+// Resumes reports whether w continues a session.
 func (w Which) Resumes() bool { return w.Last || w.Resume != "" }
 
 // Open opens a session.
@@ -325,8 +320,8 @@ func (a *App) Open(ctx context.Context, sup *supervisor.Supervisor, w Which, out
 	return sup.Start(ctx, cmp.Or(w.ID, NewSessionID(a.Env.Now())), out)
 }
 
-// Move opens the session that the person wants to go to from another: a new one,
-// or an earlier one in the mode it was in. If that fails everything is as it was.
+// Move opens the session to which the user wants to switch: a new
+// one, or an earlier one in its mode. If that fails, nothing changes.
 func (a *App) Move(ctx context.Context, sup *supervisor.Supervisor, to *orchestrator.Next, from string, out event.Sink) (*supervisor.Session, error) {
 	if to.New {
 		s, err := sup.Start(ctx, to.Session, out)
@@ -350,8 +345,8 @@ func (a *App) Move(ctx context.Context, sup *supervisor.Supervisor, to *orchestr
 	return s, nil
 }
 
-// Typed is where what the person types in this project is kept: in their own
-// home, since a repository has no say in it.
+// Typed returns the book with the user's input in this project: it
+// is in the user's home, because a repository must not influence it.
 func (a *App) Typed() typed.Book {
 	if a.Home == "" || a.Options.Ephemeral {
 		return typed.Book{}
@@ -365,8 +360,8 @@ func (a *App) Typed() typed.Book {
 
 const typedDir = "typed"
 
-// project is the repository that the workspace is in, unless that is all of the person's home;
-// else the workspace.
+// project returns the repository around the workspace, unless
+// that is the user's whole home folder; otherwise the workspace.
 func (a *App) project() string {
 	for dir := a.Root; dir != filepath.Dir(dir) && dir != a.Env.Getenv("HOME"); dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -376,8 +371,8 @@ func (a *App) project() string {
 	return a.Root
 }
 
-// LeftTyping is the session that was left with something typed and not sent, if that was
-// after the last one was written to; else "".
+// LeftTyping returns the session with an unsent draft, if the
+// draft is newer than the last written session; otherwise "".
 func (a *App) LeftTyping() string {
 	id, when := a.Typed().Unsent(nil)
 	last, err := a.Store().Last()
@@ -387,21 +382,19 @@ func (a *App) LeftTyping() string {
 	return id
 }
 
-// Unsent is what was typed in a session and not sent, or in one that was left
-// before anything was asked in it, if that is wanted.
+// Unsent returns the unsent draft of a session, or of one that ended before its first prompt, if wanted.
 func (a *App) Unsent(id string, wanted typed.Wanted) typed.Draft {
 	return a.Typed().Draft(id, wanted, a.leftUnasked(), a.Env.Now())
 }
 
-// Sent keeps what was sent in a session. What was left unsent in one in which nothing was
-// asked, and says the same, is no longer to be offered.
+// Sent saves the text sent in a session. An equal draft in an empty session is no longer offered.
 func (a *App) Sent(id, text string) {
-	_ = a.Typed().Add(text) // that it cannot be kept is no reason to stop typing
+	_ = a.Typed().Add(text) // a failure must not stop the user
 	left := a.leftUnasked()
 	a.Typed().Forget(text, func(other string) bool { return other != id && left(other) && !a.Store().InUse(other) })
 }
 
-// leftUnasked tells of sessions that were left before anything was asked in them.
+// leftUnasked returns a function that reports whether a session ended before its first prompt.
 func (a *App) leftUnasked() func(id string) bool {
 	known := a.Store().All()
 	return func(id string) bool {

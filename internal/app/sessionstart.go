@@ -15,22 +15,22 @@ import (
 	"coder/internal/record/undo"
 )
 
-// sessionStart saves what a session begins with when its first call is made. A session that
-// makes none saves nothing. Calls that only read do not wait for it.
+// sessionStart saves a session's initial state at its first call. A
+// session without calls saves nothing. Read-only calls do not wait for it.
 type sessionStart struct {
 	app  *App
 	kit  *toolkit
-	work sync.WaitGroup // the look ahead, and the saving
+	work sync.WaitGroup // the prescan and the saving
 
 	mu     sync.Mutex // guards the fields below
 	begun  bool
 	looked bool
-	stop   context.CancelFunc // ends the look ahead; nil before there is one
-	saved  chan struct{}      // closed once the start is saved or failed; nil where nothing is saved
+	stop   context.CancelFunc // stops the prescan; nil before it begins
+	saved  chan struct{}      // closed once the start is saved or failed; nil if nothing is saved
 	failed bool
 }
 
-// observe looks for calls on record: a session that has some has begun.
+// observe looks for recorded calls: a session with calls has begun.
 func (s *sessionStart) observe(r event.Record) {
 	if _, ok := r.Event.(event.ToolCallRequested); ok {
 		s.mu.Lock()
@@ -39,13 +39,13 @@ func (s *sessionStart) observe(r event.Record) {
 	}
 }
 
-// off reports whether nothing is saved.
+// off reports whether saving is off.
 func (s *sessionStart) off() bool {
 	return s.kit.files == nil || s.app.Recorded != nil || s.app.Store().barred["undo"] != nil
 }
 
-// Stream sends a request to the model in use. All files are looked at beside the first, so
-// that the first call that may write finds most of the work done.
+// Stream sends a request to the model in use. During the first request, coder scans
+// all files, so that the first call that may write finds most of the work done.
 func (s *sessionStart) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,8 +58,7 @@ func (s *sessionStart) Stream(ctx context.Context, req provider.Request) iter.Se
 	return s.app.live.Stream(ctx, req)
 }
 
-// close waits for a start that is being saved: it is on record. Where none is, it ends the
-// look ahead.
+// close waits until a start is saved, because it is recorded. Otherwise it stops the prescan.
 func (s *sessionStart) close() error {
 	s.mu.Lock()
 	stop, saves := s.stop, s.saved != nil
@@ -71,9 +70,8 @@ func (s *sessionStart) close() error {
 	return nil
 }
 
-// keep has the start saved, once, and returns its name as that of the files and of the
-// repository. A call that may write waits for it. Where it cannot be saved the session
-// continues, and may not run again as it did.
+// keep saves the start once, and returns its name, for the files and for the repository. A call
+// that may write waits for it. If saving fails, the session continues, but a rerun may differ.
 func (s *sessionStart) keep(ctx context.Context, readOnly bool) (tree, repository string) {
 	name := s.begin(ctx, readOnly)
 	s.mu.Lock()
@@ -82,7 +80,7 @@ func (s *sessionStart) keep(ctx context.Context, readOnly bool) (tree, repositor
 	if !readOnly && saved != nil {
 		select {
 		case <-saved:
-		case <-ctx.Done(): // it is saved all the same
+		case <-ctx.Done(): // saving continues
 		}
 	}
 	s.mu.Lock()
@@ -93,7 +91,7 @@ func (s *sessionStart) keep(ctx context.Context, readOnly bool) (tree, repositor
 	return name, name
 }
 
-// begin starts to save, and returns the name; "" if that was done before, or is not yet due.
+// begin starts to save, and returns the name; "" if that already happened, or is not due yet.
 func (s *sessionStart) begin(ctx context.Context, readOnly bool) (name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +100,7 @@ func (s *sessionStart) begin(ctx context.Context, readOnly bool) (name string) {
 	}
 	r, found := gitstate.Find(s.app.Root)
 	if readOnly && r.Large() {
-		return "" // a session that only reads is not worth a look at so many files
+		return "" // too many files to scan for a read-only session
 	}
 	s.begun, s.saved = true, make(chan struct{})
 	name = undo.StartName(NewID("start"))
@@ -112,13 +110,13 @@ func (s *sessionStart) begin(ctx context.Context, readOnly bool) (name string) {
 		})
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.failed = err != nil // a call that changes files says why
+		s.failed = err != nil // a call that changes files reports the reason
 		close(s.saved)
 	})
 	return name
 }
 
-// seenByGit are the names in the data folder that git does not ignore.
+// seenByGit returns the names in the data folder that git does not ignore.
 func (a *App) seenByGit() (names []string) {
 	entries, _ := os.ReadDir(a.data())
 	for _, e := range entries {

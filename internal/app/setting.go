@@ -14,24 +14,24 @@ import (
 	"coder/internal/policy/trust"
 )
 
-// Change is a setting that you change.
+// Change is a change of one setting.
 type Change struct {
 	Key, Value string
 	Unset      bool // removes it instead
-	Project    bool // in the settings of the project, not in your own
+	Project    bool // in the project's settings, not in your own
 }
 
-// Changed says what a change did.
+// Changed describes the result of a change.
 type Changed struct {
-	Path string // of the file
-	Was  bool   // the file had the setting
+	Path string // the file's
+	Was  bool   // whether the file had the setting
 	Rows []config.Row
-	// Over is where the setting comes from that takes precedence over the file; zero if none does.
+	// Over is the origin that takes precedence over the file; zero if none does.
 	Over config.Origin
 }
 
-// ChangeSetting writes one setting into a settings file and leaves the rest of the file, comments
-// included, as it is. Trust in the project outlives your own change.
+// ChangeSetting writes one setting to a settings file and leaves the rest of it,
+// including comments, unchanged. Trust in the project survives your own change.
 func (s *Settings) ChangeSetting(env Env, o Options, c Change) (done Changed, err error) {
 	if o.Ephemeral {
 		return done, inputf("--no-session-persistence saves nothing")
@@ -99,7 +99,7 @@ func (s *Settings) editOwn(edit func([]byte) ([]byte, error)) (path string, err 
 	return path, atomicfile.Write(path, now, 0o600)
 }
 
-// editProject changes the settings of the project. A trusted project stays trusted.
+// editProject changes the project's settings. A trusted project stays trusted.
 func (s *Settings) editProject(edit func([]byte) ([]byte, error)) (path string, err error) {
 	root := s.Project
 	path = filepath.Join(root, ".coder", "config.json")
@@ -118,7 +118,7 @@ func (s *Settings) editProject(edit func([]byte) ([]byte, error)) (path string, 
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return path, err
 	}
-	trusted, _ := s.Trust.Of(root) // what cannot be read is not trusted
+	trusted, _ := s.Trust.Of(root) // an unreadable book means no trust
 	if err := atomicfile.Write(path, now, mode); err != nil {
 		return path, err
 	}
@@ -128,13 +128,13 @@ func (s *Settings) editProject(edit func([]byte) ([]byte, error)) (path string, 
 	return path, nil
 }
 
-// settingsFor is the settings a person changes during a session.
+// settingsFor are the settings that the user changes during a session.
 type settingsFor struct{ *App }
 
-// Rows are the settings that apply now.
+// Rows returns the current settings.
 func (a settingsFor) Rows() []config.Row { return a.settings() }
 
-// Change saves a setting. What can apply at once does; said is what else there is to know.
+// Change saves a setting, and applies it at once if possible; said has further notes.
 func (a settingsFor) Change(key, value string, unset bool) (said string, err error) {
 	done, err := a.ChangeSetting(a.Env, a.Options, Change{Key: key, Value: value, Unset: unset})
 	if err != nil {
@@ -161,7 +161,7 @@ func (a settingsFor) Change(key, value string, unset bool) (said string, err err
 	return fmt.Sprintf("saved to %s", done.Path), nil
 }
 
-// Theme is the theme of the screen: that of the settings, or the one chosen since.
+// Theme returns the screen's theme: the configured one, or the one chosen since.
 func (a *App) Theme() string {
 	if t := a.theme.Load(); t != nil {
 		return *t

@@ -15,27 +15,25 @@ import (
 	"coder/internal/policy/trust"
 )
 
-// Settings are what holds in a workspace: where it is, whether it is trusted,
-// and its configuration.
+// Settings are a workspace's settings: its location, its trust, and its configuration.
 type Settings struct {
 	Home    string // CODER_HOME; "" if there is none
-	Project string // the folder whose configuration is read
-	Root    string // the workspace: the same folder, unless the configuration names another
+	Project string // the folder with the configuration
+	Root    string // the workspace: the same folder, unless configured
 	Trust   trust.Book
 	Trusted trust.State
 	Config  config.Config
 	Report  config.Report
-	Files   []string // those that the configuration is read from
+	Files   []string // the configuration's files
 
-	configFile string // the one of the command line
+	configFile string // from the command line
 	warnings   []string
 }
 
-// Load finds the workspace and reads its configuration. With an error, what
-// could be found is there all the same.
+// Load finds the workspace and reads its configuration. With an error, it still returns what it found.
 func Load(env Env, o Options) (s Settings, err error) { return load(env, o, trust.Book.Of) }
 
-// load is Load, for a workspace that stands as state tells.
+// load is Load with a function that decides about trust.
 func load(env Env, o Options, state func(trust.Book, string) (trust.State, error)) (s Settings, err error) {
 	s.Home = homeOf(env)
 	if s.Trust.Now = env.Now; s.Home != "" {
@@ -96,7 +94,7 @@ func load(env Env, o Options, state func(trust.Book, string) (trust.State, error
 	return s, nil
 }
 
-// homeOf is the person's own folder, "" if there is none.
+// homeOf returns CODER_HOME, or "" if there is none.
 func homeOf(env Env) string {
 	if home := env.Getenv("CODER_HOME"); home != "" {
 		return home
@@ -122,12 +120,12 @@ func absolute(base, dir string) (string, error) {
 		return "", inputf("%s is not a folder", dir)
 	}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real, nil // one folder is one project, by whatever name
+		return real, nil // a folder is the same project under every name
 	}
 	return filepath.Clean(dir), nil
 }
 
-// homes are the folders with what the user wrote for coder and for all agents; empty where none is read.
+// homes returns the folders with the user's files for coder and for all agents; "" if they are not read.
 func (a *App) homes() (coders, all string) {
 	if a.Options.Bare {
 		return "", ""
@@ -135,8 +133,7 @@ func (a *App) homes() (coders, all string) {
 	return a.Home, a.Env.Getenv("HOME")
 }
 
-// resolve is where a path of the settings is: from home behind ~/, else from the
-// workspace.
+// resolve resolves a path in the settings: from the home folder after ~/, otherwise from the workspace.
 func (a *App) resolve(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && a.Env.Getenv("HOME") != "" {
 		path = filepath.Join(a.Env.Getenv("HOME"), rest)
@@ -147,8 +144,7 @@ func (a *App) resolve(path string) string {
 	return path
 }
 
-// NeedsTrust reports whether a setting of the project under prefix was passed
-// over because the project is not trusted.
+// NeedsTrust reports whether a project setting under prefix was ignored because the project is not trusted.
 func (s *Settings) NeedsTrust(prefix string) bool {
 	return s.Trusted != trust.Trusted && slices.ContainsFunc(s.Report.Warnings, func(w config.Warning) bool { return strings.HasPrefix(w.Key, prefix) })
 }

@@ -7,10 +7,8 @@ import (
 	"strings"
 )
 
-// eraseStartEnv overwrites what commands do not get of our environment where the
-// system keeps what we were started with: a command that nothing confines could
-// read it there. What cannot be overwritten stays; it is no more than one lock
-// of several.
+// eraseStartEnv overwrites the variables that commands do not get in the process's initial environment,
+// where an unconfined command could read them. It ignores failures; it is only one of several protections.
 func (a *App) eraseStartEnv() {
 	if len(a.Withheld()) == 0 {
 		return
@@ -38,15 +36,14 @@ func (a *App) eraseStartEnv() {
 	}
 }
 
-// startEnv is where in our memory the environment lies that we were started
-// with.
+// startEnv returns where in memory the process's initial environment is.
 func startEnv() (from, to int64, ok bool) {
-	const start, end = 50, 51 // fields of the file, counted from 1
+	const start, end = 50, 51 // field numbers, from 1
 	text, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
 		return 0, 0, false
 	}
-	after := strings.LastIndexByte(string(text), ')') // the second field may hold blanks
+	after := strings.LastIndexByte(string(text), ')') // the second field may contain blanks
 	fields := strings.Fields(string(text[after+1:]))
 	if after < 0 || len(fields) < end-2 {
 		return 0, 0, false
@@ -56,5 +53,5 @@ func startEnv() (from, to int64, ok bool) {
 	return from, to, errFrom == nil && errTo == nil && from > 0 && to > from && to-from < maxStart
 }
 
-// maxStart is the largest environment that is gone through.
+// maxStart limits the size of the environment.
 const maxStart = 8 << 20

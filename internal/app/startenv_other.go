@@ -2,6 +2,5 @@
 
 package app
 
-// eraseStartEnv does nothing: there is no way to overwrite what we were started
-// with.
+// eraseStartEnv does nothing: this system offers no way to overwrite the initial environment.
 func (a *App) eraseStartEnv() {}

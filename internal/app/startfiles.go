@@ -61,16 +61,16 @@ func (a *App) copyAuthored(root string, leave ...string) error {
 	return nil
 }
 
-// copyRepository makes a repository for the copy in the state that was saved, or as it
-// is now if none was. Objects are read from the one there is and written to the copy's
-// own. Elsewhere is told where a repository is that a worktree is linked to.
+// copyRepository creates a copy's repository in the saved state, or in the current
+// state if none was saved. It reads objects from the original and writes them to
+// the copy. It calls elsewhere with the repository that a worktree is linked to.
 func (a *App) copyRepository(ctx context.Context, state []byte, root string, elsewhere func(was, is string)) error {
 	from, ok := gitstate.Find(a.Root)
 	if state != nil && !past.NotesOf(state).Repository {
-		return nil // it was made since
+		return nil // the repository is newer than the session
 	}
 	if info, err := os.Lstat(filepath.Join(from.Top, ".git")); !ok || err != nil || !info.IsDir() && !from.Linked() {
-		return nil // there is none, or it is a submodule
+		return nil // no repository, or a submodule
 	}
 	rel, err := filepath.Rel(from.Top, a.Root)
 	if err != nil {

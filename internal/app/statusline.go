@@ -16,14 +16,14 @@ import (
 	"coder/internal/record/gitstate"
 )
 
-// Standing is how a session and its workspace are, for the line above the prompt.
+// Standing is the state of a session and its workspace, for the status line.
 type Standing struct {
 	Branch    string // "" outside a repository
 	Dirty     bool   // tracked files differ from the commit
-	Percent   int    // of the model's window
+	Percent   int    // used percentage of the model's window
 	Cost      float64
-	Jobs      int // commands in the background
-	Questions int // of other sessions of the workspace, that wait for an answer
+	Jobs      int // background commands
+	Questions int // open questions in the workspace's other sessions
 }
 
 const (
@@ -84,8 +84,9 @@ func (a *App) Branch(ctx context.Context) (name string, dirty bool) {
 	return name, dirty
 }
 
-// StatusLine is the line that your own command (ui.statusline) prints. It runs outside the workspace,
-// without the keys that commands do not get, and reads on its standard input what other agents give theirs.
+// StatusLine returns the line that your own command (ui.statusline) prints.
+// The command runs outside the workspace, without the keys that commands do
+// not get, and reads other agents' JSON format on standard input.
 func (a *App) StatusLine(ctx context.Context, session, mode string, s Standing) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, statusTime)
 	defer stop()
@@ -108,7 +109,7 @@ func (a *App) StatusLine(ctx context.Context, session, mode string, s Standing) 
 	if err != nil {
 		return "", err
 	}
-	text, _ := io.ReadAll(io.LimitReader(out, statusBytes)) // what was read before the time was over counts
+	text, _ := io.ReadAll(io.LimitReader(out, statusBytes)) // use what arrived in time
 	if len(text) == statusBytes {
 		stop()
 	}
@@ -116,5 +117,5 @@ func (a *App) StatusLine(ctx context.Context, session, mode string, s Standing) 
 		return "", errors.Join(err, context.Cause(ctx))
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-	return sanitize.Line(regexp.MustCompile("\x1b\\[[0-9;:]*m").ReplaceAllString(line, ""), 200), nil // the line has one look
+	return sanitize.Line(regexp.MustCompile("\x1b\\[[0-9;:]*m").ReplaceAllString(line, ""), 200), nil // the line has its own style
 }

@@ -31,44 +31,42 @@ import (
 	"coder/internal/report/export"
 )
 
-// Store is what is kept of a workspace: the logs of its sessions, their
-// snapshots, and the contents that can be brought back.
+// Store is a workspace's stored data: its sessions' logs, their snapshots, and saved file contents.
 type Store struct {
 	Logs     event.Store
 	Sessions session.Store
-	// Records reads sessions and takes answers for them. It has no engine to run
-	// them.
+	// Records reads sessions and records answers for them. It has no engine to run them.
 	Records *supervisor.Supervisor
-	// Key is what this user's records are sealed with.
+	// Key returns the key that seals this user's records.
 	Key func() *authkey.Key
 
-	root, dir, home string // the workspace, its data folder, the person's own folder
+	root, dir, home string // the workspace, its data folder, CODER_HOME
 	ephemeral       bool
 	speech          export.Speech
 	warn            func(string)
-	barred          map[string]error // folders of the data folder that must not be used
-	waived          atomic.Bool      // the person lets the work go on without a record
-	damaged         map[string]bool  // sessions that may lack records that they had
+	barred          map[string]error // data folders that must not be used
+	waived          atomic.Bool      // the user lets the work continue without a record
+	damaged         map[string]bool  // sessions that may lack records
 
 	mu     sync.Mutex        // guards the fields below
-	short  map[string]string // sessions that were read and could not be read to their end, and why
-	hushed bool              // what is read now is read for nobody
+	short  map[string]string // sessions that could not be read to their end, and why
+	hushed bool              // suppress warnings about reading
 
-	names     *disk.Folders // in which the work of sessions changed names
+	names     *disk.Folders // folders with names that sessions changed
 	logs      *jsonl.Store
 	snapshots *jsonl.Sessions
-	safe      *failover.Store    // Logs, unless nothing is to be kept
-	safeHeads *failover.Sessions // Sessions, unless nothing is to be kept
-	contents  func() *undo.Store // opened once they are needed
+	safe      *failover.Store    // Logs, unless nothing is saved
+	safeHeads *failover.Sessions // Sessions, unless nothing is saved
+	contents  func() *undo.Store // opened on first use
 }
 
 var fsyncModes = map[string]jsonl.Fsync{"decisions": jsonl.Decisions, "always": jsonl.Always, "never": jsonl.Never}
 
-// dataFolders are what the program keeps in its data folder.
+// dataFolders are coder's own names in the data folder.
 var dataFolders = []string{"log", "sessions", "undo", "runs", "plans", "cache", labelsFile}
 
-// openStore opens what is kept of the workspace. What cannot be written to disk
-// is kept in memory, and the person is told once.
+// openStore opens the workspace's stored data. Data that cannot
+// be written to disk stays in memory, with a single warning.
 func (a *App) openStore() *Store {
 	on := disk.System
 	if a.Env.Disk != nil {
@@ -110,8 +108,7 @@ func (a *App) openStore() *Store {
 	return s
 }
 
-// PrivateUndo is where the contents of files that may hold secrets are kept; ""
-// without a home.
+// PrivateUndo returns the folder for contents of files that may hold secrets, or "" without a home folder.
 func (s *Store) PrivateUndo() string {
 	if s.home == "" {
 		return ""
@@ -119,7 +116,7 @@ func (s *Store) PrivateUndo() string {
 	return filepath.Join(s.home, "undo", shortHash(s.root))
 }
 
-// heads are where it is kept how far sessions go.
+// heads returns the store of each session's last record.
 func (s *Store) heads(now func() time.Time) *jsonl.Heads {
 	if s.home == "" {
 		return nil
@@ -127,8 +124,8 @@ func (s *Store) heads(now func() time.Time) *jsonl.Heads {
 	return &jsonl.Heads{Dir: filepath.Join(s.home, "heads"), Key: s.Key, Now: now}
 }
 
-// openOnDisk opens the logs and snapshots on disk. A folder that leads out of the
-// project is as good as a disk that cannot be written.
+// openOnDisk opens the logs and snapshots on disk. A folder
+// that leads outside the project counts as unwritable.
 func (s *Store) openOnDisk(wrap func(event.Store) event.Store) {
 	var once sync.Once
 	tell := func(err error) {
@@ -157,8 +154,7 @@ func (s *Store) openOnDisk(wrap func(event.Store) event.Store) {
 	s.Logs, s.Sessions = s.safe, s.safeHeads
 }
 
-// leadsOut reports whether path is a link to a place that is not below root, or
-// to none at all.
+// leadsOut reports whether path is a link to a place outside root, or a dangling one.
 func leadsOut(root, path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
@@ -176,11 +172,11 @@ func leadsOut(root, path string) bool {
 	return err != nil || inside == ".." || strings.HasPrefix(inside, ".."+string(filepath.Separator))
 }
 
-// gitignore is what of the data folder does not belong in a repository.
+// gitignore lists the data that does not belong in a repository.
 const gitignore = "# kept by coder; config.json and what people write here may be shared\nlog/\nsessions/\nruns/\nundo/\ncache/\nplans/\ntmp/\n.gitignore\n"
 
-// keepOutOfGit leaves a note for git in the data folder before anything else
-// is there. It is a courtesy: where it cannot be written nothing is lost.
+// keepOutOfGit writes the data folder's .gitignore before
+// anything else. It ignores failures, which lose nothing.
 func (s *Store) keepOutOfGit() {
 	path := s.Dir(".gitignore")
 	if _, err := os.Lstat(path); s.ephemeral || err == nil {
@@ -195,14 +191,14 @@ func (s *Store) keepOutOfGit() {
 	_ = f.Close()
 }
 
-// Forget takes away what a session leaves in which nothing happened: its folder, and the
-// data folder if there is nothing else in it but the note for git.
+// Forget removes what an empty session leaves: its folder, and
+// the data folder if it has nothing else but the .gitignore.
 func (s *Store) Forget(id string) {
 	if s.ephemeral || s.barred["log"] != nil {
 		return
 	}
 	left, err := os.ReadDir(s.Dir("log", id))
-	something := func(e fs.DirEntry) bool { // else it is what an empty session has
+	something := func(e fs.DirEntry) bool { // true if it is more than an empty session's
 		info, err := e.Info()
 		name := e.Name()
 		if link, err := os.Readlink(s.Dir("log", id, name)); err == nil && link == filepath.Base(jsonl.Path(s.Dir("log", id), event.Audit)) {
@@ -213,12 +209,12 @@ func (s *Store) Forget(id string) {
 	if err != nil || slices.ContainsFunc(left, something) || jsonl.RemoveLogs(s.Dir("log", id)) != nil {
 		return
 	}
-	_ = os.Remove(s.Dir("log")) // unless there are others
+	_ = os.Remove(s.Dir("log")) // fails if there are others
 	s.Tidy()
 }
 
-// Tidy takes away the data folder if there is nothing in it but the note for git, as after a
-// session that could not be opened.
+// Tidy removes the data folder if it has nothing but the
+// .gitignore, for example after a session failed to open.
 func (s *Store) Tidy() {
 	if s.ephemeral {
 		return
@@ -233,16 +229,15 @@ func (s *Store) Tidy() {
 	}
 }
 
-// Dir is a place in the data folder.
+// Dir returns a path in the data folder.
 func (s *Store) Dir(names ...string) string {
 	return filepath.Join(append([]string{s.dir}, names...)...)
 }
 
-// LogPath is where a log of a session lies.
+// LogPath returns the path of a session's log.
 func (s *Store) LogPath(id string, l event.Log) string { return jsonl.Path(s.Dir("log", id), l) }
 
-// relative is a folder in the data folder, as seen from the workspace; "" if it
-// must not be used.
+// relative returns a folder in the data folder, relative to the workspace, or "" if it must not be used.
 func (s *Store) relative(name string, below ...string) string {
 	if s.ephemeral || s.barred[name] != nil {
 		return ""
@@ -250,8 +245,8 @@ func (s *Store) relative(name string, below ...string) string {
 	return filepath.Join(append([]string{".coder", name}, below...)...)
 }
 
-// Unkept is why something of what was done is not kept on disk, or nil if all of
-// it is. Where nothing is to be kept, that is why.
+// Unkept returns why some of the work is not saved on disk, or
+// nil if all is. If saving is off, that is the reason.
 func (s *Store) Unkept() error {
 	if s.ephemeral {
 		return errors.New("nothing will be saved")
@@ -267,27 +262,26 @@ func (s *Store) Unkept() error {
 	return nil
 }
 
-// OnRecord reports whether everything that was recorded so far is on disk.
+// OnRecord reports whether all records so far are on disk.
 func (s *Store) OnRecord() bool { return s.safe == nil || s.safe.Unkept() == nil }
 
-// answers is where answers from other processes come in, below our home.
+// answers is the folder in CODER_HOME for answers from other processes.
 const answers = "answers"
 
-// Inbox is where answers from other processes come in.
+// Inbox returns the box for answers from other processes.
 func (s *Store) Inbox() inbox.Box {
 	return inbox.Box{Dir: filepath.Join(s.home, answers), Key: s.Key()}
 }
 
-// listening is where processes that work in sessions take what is said to these from
-// others.
+// listening is the folder in which processes receive messages for their sessions from other processes.
 const listening = "listening"
 
-// Remote is where what is said to sessions from other processes comes in.
+// Remote returns the box for messages to sessions from other processes.
 func (s *Store) Remote() inbox.Box {
 	return inbox.Box{Dir: filepath.Join(s.home, listening), Key: s.Key()}
 }
 
-// waiver lets the person go on without a record, where there is one.
+// waiver lets the user continue without a record, if there is one.
 func (s *Store) waiver() *toolrun.Waiver {
 	if s.safe == nil {
 		return nil
@@ -301,8 +295,8 @@ func (s *Store) waiver() *toolrun.Waiver {
 	}}
 }
 
-// hadMore reports whether a session that has so many records now is known to
-// have had more. What a crash left unfinished was never part of it.
+// hadMore reports whether a session whose last record is last had
+// more records. An incomplete line after a crash was never one.
 func (s *Store) hadMore(id string, last uint64) bool {
 	if s.damaged[id] {
 		return true
@@ -317,22 +311,20 @@ func (s *Store) hadMore(id string, last uint64) bool {
 	return at > last
 }
 
-// Verify checks the logs of a session line by line, and against what was signed
-// for.
+// Verify checks a session's logs line by line, and against the signed state.
 func (s *Store) Verify(id string) (audit.Report, error) {
 	report, err := s.logs.Verify(id)
 	if err != nil || s.InUse(id) {
 		return report, err
 	}
-	// What a process did that has ended since is on record by now.
+	// A process that has ended since has recorded its results by now.
 	report.Open, err = audit.Idle(s.Logs.Read(context.Background(), id, 0, event.Audit, event.Domain))
 	return report, err
 }
 
-// repaired takes note of a session that was not found as it was left, and tells
-// of it in one line.
+// repaired records that a session's logs were damaged, and warns in one line.
 func (s *Store) repaired(r jsonl.Repair) {
-	s.damaged[r.Session] = r.Lost() // what was rewritten is known by its seals
+	s.damaged[r.Session] = r.Lost() // seals detect rewritten records
 	if n := len(r.Earlier); n > 0 {
 		s.warn(fmt.Sprintf("session %s: an earlier version of coder wrote records %d to %d, without checks and signatures; they grant nothing", r.Session, r.Earlier[0], r.Earlier[n-1]))
 	}
@@ -341,8 +333,7 @@ func (s *Store) repaired(r jsonl.Repair) {
 	}
 }
 
-// Damage says from which record on the logs of a session cannot be read, or are not what
-// was written; "" if they can be read to their end.
+// Damage says from which record on a session's logs are unreadable or changed; "" if they are intact.
 func (s *Store) Damage(ctx context.Context, id string) string {
 	r, err := s.logs.Damage(ctx, id)
 	switch {
@@ -360,8 +351,8 @@ func (s *Store) Damage(ctx context.Context, id string) string {
 	return ""
 }
 
-// fallsShort takes note of a session that was read up to record last and seems to go on,
-// and tells of it once. One that another process writes may only have seemed so.
+// fallsShort records that a session was read only up to record last although it continues,
+// and warns once. If another process is writing the session, that may be a false alarm.
 func (s *Store) fallsShort(id string, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,24 +366,21 @@ func (s *Store) fallsShort(id string, last uint64) {
 	s.warn(s.short[id])
 }
 
-// hush says whether what is read from here on is read for nobody, so that nobody is told
-// what cannot be read.
+// hush suppresses or enables warnings about unreadable records.
 func (s *Store) hush(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hushed = on
 }
 
-// Unread says of the sessions that were read and could not be read to their end what
-// is missing.
+// Unread describes what is missing in the sessions that could not be read to their end.
 func (s *Store) Unread() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Values(s.short))
 }
 
-// unreadOf is why records of a session that was read cannot be, or are missing; "" if
-// all are there.
+// unreadOf returns why a session's records are unreadable or missing, or "".
 func (s *Store) unreadOf(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,19 +21,18 @@ import (
 	"coder/internal/record/undo"
 )
 
-// scratch is where temporary files lie, below the workspace.
+// scratch is the folder for temporary files, below the workspace.
 var scratch = filepath.Join(".coder", "tmp")
 
-// Drafts is where what is written in an editor lies meanwhile, below our home.
+// Drafts is the folder in CODER_HOME for text that is being edited.
 const Drafts = "drafts"
 
-// runningPrefix begins the name of a file that says that a program runs commands
-// here. One whose program is gone says that it was killed.
+// runningPrefix begins the name of a file that says that a process
+// runs commands here. If the process is gone, it was killed.
 const runningPrefix = "running-"
 
-// sweepFiles removes the temporary files that a killed program left in the
-// workspace, and names those that hold something. Beside the work it removes
-// what is left of files of our own, and of answers waited for or given.
+// sweepFiles removes temporary files that a killed process left in the workspace, and names those
+// with content. In the background it removes leftovers of coder's own files and of answers.
 func (a *App) sweepFiles(ws *workspace.Workspace, t *toolkit) {
 	if t.files != nil {
 		for _, name := range ws.Sweep(nil, func(c io.ReadSeeker) bool { return t.files.get().Keeps(c) }) {
@@ -55,20 +54,19 @@ func (a *App) sweepFiles(ws *workspace.Workspace, t *toolkit) {
 	})
 }
 
-// sweepCommands ends what commands of a killed program left running, if one was
-// killed here, and sees that the next one will know of us.
+// sweepCommands stops commands that a killed process left running, and leaves a note for the next process.
 func (a *App) sweepCommands(ws *workspace.Workspace, t *toolkit) {
 	sweep := func(notes []string) {
 		t.sweeping.Go(func() {
 			if _, err := shell.Sweep(t.work, t.marked); err != nil {
-				return // the next program tries again
+				return // the next process tries again
 			}
 			for _, note := range notes {
 				_ = ws.Delete(note)
 			}
 		})
 	}
-	var killed []string // notes of programs that did not take them away
+	var killed []string // notes that their processes did not remove
 	entries, _, _ := ws.ReadDir(scratch, maxNotes)
 	for _, e := range entries {
 		if program, ok := strings.CutPrefix(e.Name(), runningPrefix); ok && shell.Ended(program) {
@@ -81,23 +79,23 @@ func (a *App) sweepCommands(ws *workspace.Workspace, t *toolkit) {
 	t.note = func() {
 		note := filepath.Join(scratch, runningPrefix+shell.ProgramName())
 		if a.Options.Ephemeral || ws.CreateFile(note, nil, 0o600) != nil {
-			sweep(nil) // nobody can have left word
+			sweep(nil) // without notes, sweep anyway
 			return
 		}
 		t.gone = func() { _ = ws.Delete(note) }
 	}
 }
 
-// maxNotes is how many notes are looked at.
+// maxNotes limits the number of notes to read.
 const maxNotes = 10_000
 
-// claims are the changes that other sessions of this workspace put on record by calls that
-// were under way within a time.
+// claims returns the changes recorded by other sessions' calls
+// in this workspace that ran between from and to.
 func (s *Store) claims(ctx context.Context, self string, from, to time.Time) (list []undo.Claim, err error) {
 	if s.barred["log"] != nil {
 		return nil, nil
 	}
-	logs := jsonl.Open(s.Dir("log"), jsonl.Options{}) // nobody has asked about them, so nobody is told that one is damaged
+	logs := jsonl.Open(s.Dir("log"), jsonl.Options{}) // without warnings: the user did not ask about them
 	for _, id := range s.SessionsIn("log") {
 		if id == self || s.logged(id) < from.UnixNano() {
 			continue
@@ -105,7 +103,7 @@ func (s *Store) claims(ctx context.Context, self string, from, to time.Time) (li
 		open := make(map[string]event.ToolCallRequested)
 		for r, err := range logs.Read(ctx, id, 0, event.Audit) {
 			if err != nil {
-				break // what can be read of it counts
+				break // use the readable part
 			}
 			switch e := r.Event.(type) {
 			case event.ToolCallRequested:
@@ -122,7 +120,7 @@ func (s *Store) claims(ctx context.Context, self string, from, to time.Time) (li
 				list = append(list, claimed(claim, e.Changes)...)
 			}
 		}
-		for _, e := range open { // they are under way, or were cut off
+		for _, e := range open { // running or cut off
 			claim := undo.Claim{Session: id, From: time.UnixMilli(e.Timestamp)}
 			for _, before := range e.Before {
 				claim.Path = before.Path
@@ -137,7 +135,7 @@ func (s *Store) claims(ctx context.Context, self string, from, to time.Time) (li
 	return list, ctx.Err()
 }
 
-// claimed are the claims of one call.
+// claimed returns the claims of one call.
 func claimed(like undo.Claim, changes []event.FileChange) (list []undo.Claim) {
 	for _, c := range changes {
 		like.Path, like.Doubt, like.Many = c.After.Path, c.Doubt, event.FileChange{}
@@ -149,9 +147,8 @@ func claimed(like undo.Claim, changes []event.FileChange) (list []undo.Claim) {
 	return list
 }
 
-// limitStorage sees that what commands wrote and what can be worked out again
-// takes no more room than it may. The oldest goes first, and nothing of sessions
-// that are in use. Warn is told what is gone of the output of commands.
+// limitStorage keeps commands' output and caches within their limits. It removes the
+// oldest files first, and none of sessions in use. It reports removed output to warn.
 func (s *Store) limitStorage(c config.Storage, warn func(string)) {
 	if s.ephemeral {
 		return
@@ -168,8 +165,8 @@ func (s *Store) limitStorage(c config.Storage, warn func(string)) {
 	limitSize(s.Dir("cache"), int64(c.CacheBytes), func(string) bool { return false })
 }
 
-// limitSize removes the oldest files below dir until the others have at most so many
-// bytes, and returns how many are gone.
+// limitSize removes the oldest files below dir until the rest has
+// at most most bytes, and returns the number of removed bytes.
 func limitSize(dir string, most int64, stays func(path string) bool) (dropped int64) {
 	type file struct {
 		path string

@@ -21,30 +21,29 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// Found is one thing in the settings of another agent: what it is there, and the setting
-// that it becomes here.
+// Found is one entry in another agent's settings, with the corresponding setting in coder.
 type Found struct {
 	Kind  string // rule, hook, MCP server, setting
-	What  string // as they write it
+	What  string // in the agent's notation
 	Key   string // of our setting; "" if it has no counterpart
 	Value any
-	Note  string // why it has none, or what else there is to know
-	Wider bool   // coder may do more with it
-	State string // new, there, other: what our settings say already
+	Note  string // why there is none, or a hint
+	Wider bool   // it allows coder more
+	State string // new, there, other: compared with the user's settings
 }
 
-// Foreign is what another agent keeps in the person's home.
+// Foreign describes another agent's settings in the user's home.
 type Foreign struct {
 	Agent string
-	Files []string // that were read
+	Files []string // the files read
 	Found []Found
-	Bad   []string // files that could not be read
+	Bad   []string // unreadable files
 }
 
-// ForeignAgents are the agents whose settings can be taken over.
+// ForeignAgents returns the agents whose settings can be taken over.
 func ForeignAgents() []string { return slices.Sorted(maps.Keys(foreignAgents)) }
 
-// foreignAgents read the settings of each.
+// foreignAgents maps each agent to the reader of its settings.
 var foreignAgents = map[string]func(*foreignReader){"claude": readClaude, "codex": readCodex}
 
 // foreignReader reads the settings of one agent.
@@ -53,10 +52,10 @@ type foreignReader struct {
 	Foreign
 }
 
-// maxForeign bounds what is read of one of their files.
+// maxForeign limits the bytes read of one of their files.
 const maxForeign = 16 << 20
 
-// Foreign reads the settings of another agent in the person's home.
+// Foreign reads another agent's settings in the user's home.
 func (a *App) Foreign(agent string) (Foreign, error) {
 	read, ok := foreignAgents[agent]
 	if !ok {
@@ -78,7 +77,7 @@ func (a *App) Foreign(agent string) (Foreign, error) {
 	return r.Foreign, nil
 }
 
-// writtenSettings are the person's own settings as they are written.
+// writtenSettings returns the user's own settings as written.
 func (s *Settings) writtenSettings() (map[string]any, error) {
 	text, err := repofile.Own(filepath.Join(s.Home, "config.json"), maxNamedFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -87,7 +86,7 @@ func (s *Settings) writtenSettings() (map[string]any, error) {
 	return config.Written(text)
 }
 
-// compare says what our settings hold already.
+// compare sets the state by comparison with the user's settings.
 func (f *Found) compare(own map[string]any) {
 	if f.Key == "" {
 		return
@@ -98,7 +97,7 @@ func (f *Found) compare(own map[string]any) {
 		at = m[word]
 	}
 	var want any
-	_ = json.Unmarshal(jsonx.Must(f.Value), &want) // in the form of a file
+	_ = json.Unmarshal(jsonx.Must(f.Value), &want) // as in a file
 	list, isList := at.([]any)
 	provider, _ := own["provider"].(map[string]any)
 	switch all, hooks := want.([]any); {
@@ -108,7 +107,7 @@ func (f *Found) compare(own map[string]any) {
 		f.State = "new"
 	case reflect.DeepEqual(at, want):
 		f.State = "there"
-	case hooks && isList: // what is there stays
+	case hooks && isList: // existing hooks stay
 		more := slices.DeleteFunc(all, func(one any) bool {
 			return slices.ContainsFunc(list, func(o any) bool { return reflect.DeepEqual(o, one) })
 		})
@@ -120,7 +119,7 @@ func (f *Found) compare(own map[string]any) {
 	}
 }
 
-// New are the things that would be written.
+// New returns the entries that would be written.
 func (f Foreign) New() (all []Found) {
 	for _, one := range f.Found {
 		if one.State == "new" {
@@ -130,18 +129,18 @@ func (f Foreign) New() (all []Found) {
 	return all
 }
 
-// takenFile remembers the person's settings as they were before others' were taken over.
+// takenFile stores the user's settings from before they were taken over.
 const takenFile = "taken-over.json"
 
 type taken struct {
 	Before  string `json:"before"`
 	Existed bool   `json:"existed"`
-	After   string `json:"after"` // the hash of what was written
+	After   string `json:"after"` // the hash of the written text
 }
 
 func hashOfText(text []byte) string { sum := sha256.Sum256(text); return hex.EncodeToString(sum[:]) }
 
-// TakeOver writes what is new into the person's own settings.
+// TakeOver writes the new entries to the user's own settings.
 func (a *App) TakeOver(f Foreign) (path string, err error) {
 	if a.Options.Ephemeral {
 		return "", inputf("--no-session-persistence saves nothing")
@@ -155,7 +154,7 @@ func (a *App) TakeOver(f Foreign) (path string, err error) {
 		}
 		note := taken{Before: string(text), Existed: text != nil}
 		if was, err := a.taken(); err == nil && was.After == hashOfText(text) {
-			note = was // undone with what was taken over before
+			note = was // undo both together
 		}
 		note.After = hashOfText(now)
 		if err := os.MkdirAll(a.Home, 0o700); err != nil {
@@ -177,7 +176,7 @@ func (a *App) taken() (t taken, err error) {
 	return t, err
 }
 
-// UndoTakeOver makes the person's settings what they were before.
+// UndoTakeOver restores the user's earlier settings.
 func (a *App) UndoTakeOver() (path string, err error) {
 	path = filepath.Join(a.Home, "config.json")
 	was, err := a.taken()
@@ -202,7 +201,7 @@ func (a *App) UndoTakeOver() (path string, err error) {
 	return path, errors.Join(err, os.Remove(note))
 }
 
-// read reads one of their files; nil if there is none.
+// read passes the content of one of the agent's files to into, unless the file is missing.
 func (r *foreignReader) read(name string, into func([]byte) error) {
 	at := filepath.Join(r.home, filepath.FromSlash(name))
 	text, err := repofile.Own(at, maxForeign)
@@ -221,18 +220,18 @@ func (r *foreignReader) read(name string, into func([]byte) error) {
 
 func (r *foreignReader) add(f Found) { r.Found = append(r.Found, f) }
 
-// none adds what has no counterpart.
+// none adds an entry without a counterpart.
 func (r *foreignReader) none(kind, what, why string) { r.add(Found{Kind: kind, What: what, Note: why}) }
 
-// set adds a setting that becomes one of ours.
+// set adds an entry with a setting in coder.
 func (r *foreignReader) set(what, key string, value any, note string) {
 	r.add(Found{Kind: "setting", What: what, Key: key, Value: value, Note: note})
 }
 
-// keyed is the name of a setting below another; the name may hold anything.
+// keyed returns the key of an entry in a setting; the entry's name may be any text.
 func keyed(key, name string) string { return key + "." + strconv.Quote(name) }
 
-// tellForeign names, once for each content, the settings of other agents that were not taken over.
+// tellForeign warns about other agents' settings that were not taken over, once for each content.
 func (a *App) tellForeign() {
 	home := a.Env.Getenv("HOME")
 	if home == "" || a.Home == "" || a.Options.Bare || a.Recorded != nil {
@@ -255,7 +254,7 @@ func (a *App) tellForeign() {
 	}
 }
 
-// warnForeign says in one line what was found, guards first.
+// warnForeign describes in one line what was found, denials first.
 func (a *App) warnForeign(f Foreign) {
 	count := make(map[string]int)
 	for _, one := range f.New() {

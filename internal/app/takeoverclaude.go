@@ -47,10 +47,10 @@ func readClaude(r *foreignReader) {
 	})
 }
 
-// claudeSetting takes one setting of Claude Code.
+// claudeSetting converts one setting of Claude Code.
 func (r *foreignReader) claudeSetting(key string, value json.RawMessage) {
 	var word string
-	_ = json.Unmarshal(value, &word) // else it is no text
+	_ = json.Unmarshal(value, &word) // leaves word empty if it is no text
 	switch key {
 	case "$schema":
 	case "permissions":
@@ -68,7 +68,7 @@ func (r *foreignReader) claudeSetting(key string, value json.RawMessage) {
 		r.add(Found{Kind: "setting", What: "apiKeyHelper " + word, Key: "provider.api_key_command", Value: word, Note: "runs this command for the key", Wider: true})
 	case "env":
 		var env map[string]string
-		_ = json.Unmarshal(value, &env) // what is none has no variables
+		_ = json.Unmarshal(value, &env) // leaves env empty if it is no object
 		for _, name := range slices.Sorted(maps.Keys(env)) {
 			r.none("setting", "env "+name, "set it in your shell; values are not copied")
 		}
@@ -113,13 +113,13 @@ func (r *foreignReader) claudePermissions(value json.RawMessage) {
 	}
 }
 
-// ruleTools are the words of our rules for the tools of Claude Code.
+// ruleTools maps Claude Code's tools to the names in coder's rules.
 var ruleTools = map[string]string{
 	"Bash": rule.Commands, "Read": rule.Reads, "Grep": rule.Reads, "Glob": rule.Reads, "LS": rule.Reads, "Edit": rule.Writes, "Write": rule.Writes,
 	"MultiEdit": rule.Writes, "NotebookEdit": rule.Writes, "WebFetch": rule.Fetches,
 }
 
-// rule takes a rule of Claude Code.
+// rule converts a rule of Claude Code.
 func (r *foreignReader) rule(text, verdict string) {
 	f := Found{Kind: "rule", What: verdict + " " + text, Value: verdict, Wider: verdict == "allow"}
 	s, err := rule.ParseSpec(text)
@@ -147,7 +147,7 @@ func (r *foreignReader) rule(text, verdict string) {
 	r.add(f)
 }
 
-// hooks take over hooks in the form that agents share.
+// hooks converts hooks in the form that agents share.
 func (r *foreignReader) hooks(value json.RawMessage) {
 	var events map[string]json.RawMessage
 	if err := json.Unmarshal(value, &events); err != nil {
@@ -172,12 +172,12 @@ func (r *foreignReader) hooks(value json.RawMessage) {
 			what = append(what, h.Command)
 		}
 		var groups []any
-		_ = json.Unmarshal(events[event], &groups) // which hooks.Read did
+		_ = json.Unmarshal(events[event], &groups) // hooks.Read already parsed it
 		r.add(Found{Kind: "hook", What: event + ": " + strings.Join(what, "; "), Key: "hooks." + event, Value: groups})
 	}
 }
 
-// server takes over an MCP server. What looks like a key in it becomes a variable to set.
+// server converts an MCP server. It replaces apparent keys by variables that the user must set.
 func (r *foreignReader) server(name string, server map[string]any) {
 	f := Found{Kind: "MCP server", Key: keyed("mcpServers", name), Value: server}
 	var unset []string
@@ -248,7 +248,7 @@ func readCodex(r *foreignReader) {
 	})
 }
 
-// codexSetting takes one setting of Codex.
+// codexSetting converts one setting of Codex.
 func (r *foreignReader) codexSetting(key string, all map[string]any) {
 	word, _ := all[key].(string)
 	table, _ := all[key].(map[string]any)
@@ -285,11 +285,11 @@ func (r *foreignReader) codexSetting(key string, all map[string]any) {
 	}
 }
 
-// codexProvider takes the endpoint in use.
+// codexProvider converts the endpoint in use.
 func (r *foreignReader) codexProvider(key string, all map[string]any) {
 	name, _ := all["model_provider"].(string)
 	if key == "model_providers" || name == "openai" {
-		return // that in use is named by the other key
+		return // the other key names the one in use
 	}
 	providers, _ := all["model_providers"].(map[string]any)
 	p, _ := providers[name].(map[string]any)
@@ -307,7 +307,7 @@ func (r *foreignReader) codexProvider(key string, all map[string]any) {
 	}
 }
 
-// codexServer takes an MCP server of Codex in the form that agents share.
+// codexServer converts an MCP server of Codex to the form that agents share.
 func (r *foreignReader) codexServer(name string, theirs map[string]any) {
 	server := make(map[string]any)
 	for _, key := range []string{"command", "args", "env", "url"} {
@@ -339,7 +339,7 @@ var (
 	codexVerdict = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`decision\s*=\s*"(\w+)"`) })
 )
 
-// codexRule takes a rule about commands that begin with certain words.
+// codexRule converts a rule about commands that begin with certain words.
 func (r *foreignReader) codexRule(text string) {
 	verdict := "allow"
 	if m := codexVerdict().FindStringSubmatch(text); m != nil {

@@ -9,8 +9,7 @@ import (
 	"coder/internal/report/telemetry"
 )
 
-// readTelemetry reads where the person's own collector is, if the environment names
-// one.
+// readTelemetry reads the address of the user's collector from the environment, if it names one.
 func (a *App) readTelemetry() {
 	if !a.permits(func(l config.Limits) *bool { return l.Telemetry }) || !slices.ContainsFunc(a.Env.Environ, func(kv string) bool { return strings.HasPrefix(kv, "OTEL_EXPORTER_OTLP_") }) {
 		return
@@ -22,8 +21,7 @@ func (a *App) readTelemetry() {
 	}
 }
 
-// telemetryProvider is who is asked for replies, by the name that telemetry has for
-// it, and the host it is asked at.
+// telemetryProvider returns the provider's name in telemetry conventions, and its host.
 func (a *App) telemetryProvider() (name, server string) {
 	c := a.endpoint()
 	if a.scripted() {
@@ -47,7 +45,7 @@ func (a *App) telemetryProvider() (name, server string) {
 	return c.Preset, server
 }
 
-// telemetrySecrets are what a collector is sent and nobody is to see.
+// telemetrySecrets returns the secrets in requests to the collectors.
 func (a *App) telemetrySecrets() (keys []string) {
 	for _, t := range []*telemetry.Target{a.telemetry.Traces, a.telemetry.Metrics} {
 		if t == nil {

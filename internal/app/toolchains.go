@@ -17,7 +17,7 @@ func (a *App) toolChains() (dirs []string) {
 		if home == "" || err != nil || !strings.HasPrefix(rel, ".") || !filepath.IsLocal(rel) || rel == "." {
 			return
 		}
-		if above { // what the programs need lies beside their folder
+		if above { // programs need files beside their folder
 			parts, n := strings.Split(rel, "/"), 1
 			for n < len(parts) && secret.SharedFolder(strings.Join(parts[:n], "/")) {
 				n++

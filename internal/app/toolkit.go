@@ -47,11 +47,10 @@ import (
 	"coder/internal/tool/web"
 )
 
-// toolkit is what a session works with: its tools, what they keep so that their
-// work can be undone, and what has to be ended with them.
+// toolkit has a session's tools, the data to undo their work, and what must be closed with them.
 type toolkit struct {
 	set       tool.Set
-	keeper    toolrun.Keeper // nil if nothing is kept
+	keeper    toolrun.Keeper // nil if nothing is saved
 	files     *keeper        // the same, or nil
 	history   undo.History
 	notOurs   string // why changes on record are not in history; "" if there are none
@@ -61,25 +60,25 @@ type toolkit struct {
 	protected *protectedFiles
 	confiner  *confine.Confiner
 	project   project
-	hook      tool.Tool         // runs people's own commands on events
-	mcp       *mcp.Host         // tools of other programs; nil if there are none
-	awaited   sync.Once         // they were waited for
-	jobs      *bash.Jobs        // the commands in the background
-	conceals  *secret.Concealer // blots keys out of what is shown and kept
+	hook      tool.Tool         // runs the user's commands on events
+	mcp       *mcp.Host         // other programs' tools; nil if there are none
+	awaited   sync.Once         // waits for them once
+	jobs      *bash.Jobs        // the background commands
+	conceals  *secret.Concealer // masks keys in everything shown and saved
 	claims    func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
-	git       func() bool // there is git to run
-	servers   func() bool // there are language servers to ask
+	git       func() bool // git is available
+	servers   func() bool // language servers are available
 
 	work     context.Context // ends with close
-	marked   string          // what the environment of this workspace's commands holds
+	marked   string          // marks the environment of this workspace's commands
 	running  sync.Once
-	note     func() // takes down that commands may run
-	gone     func() // takes that back; nil before
+	note     func() // notes that commands may run
+	gone     func() // removes the note; nil before
 	sweeping sync.WaitGroup
 	ends     []func() error
 }
 
-// witness tells which files the commands of a session touch.
+// witness returns the function that reports which files a session's commands touch.
 func witness(j *sandbox.Journal) func() func() (func(string) tool.Touch, bool) {
 	return func() func() (func(string) tool.Touch, bool) {
 		began := j.Mark()
@@ -90,7 +89,7 @@ func witness(j *sandbox.Journal) func() func() (func(string) tool.Touch, bool) {
 	}
 }
 
-// background is the commands that were left running, for people.
+// background lists the background commands, for display.
 func (t *toolkit) background() (all []slash.Job) {
 	for _, j := range t.jobs.List() {
 		job := slash.Job{ID: j.ID, Command: j.Command, State: string(j.State), Exit: j.ExitCode, Log: j.LogPath}
@@ -102,8 +101,8 @@ func (t *toolkit) background() (all []slash.Job) {
 	return all
 }
 
-// ended is what the model needs to know of commands that ended in the background, and the names
-// under which the record keeps that.
+// ended returns a text for the model about ended background
+// commands, and the names under which the record keeps that.
 func (t *toolkit) ended() (text string, names []string) {
 	var lines []string
 	for _, e := range t.jobs.Ended() {
@@ -116,8 +115,8 @@ func (t *toolkit) ended() (text string, names []string) {
 	return strings.Join(lines, "\n"), names
 }
 
-// newToolkit builds the tools of one session, with the one that hands work to
-// other agents. Nothing is started yet; what a killed program left is looked for.
+// newToolkit builds the tools of one session, including task, the delegation
+// tool. It starts nothing yet, but cleans up after killed processes.
 func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
@@ -166,7 +165,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	a.jobs.Store(jobs)
 	t.hook = bash.Hook(running)
 	t.ends = append(t.ends, t.confiner.Close, jobs.Close, pool.Close)
-	hides := func(file string) bool { return a.judge != nil && a.judge.Hides(file) } // searches pass over it
+	hides := func(file string) bool { return a.judge != nil && a.judge.Hides(file) } // searches skip such files
 	fetch := a.Config.Fetch
 	tools := slices.Concat(
 		a.fileTools(ws, pool, t),
@@ -193,7 +192,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	var ranks [3][]tool.Tool
 	for _, one := range tools {
 		r := 0
-		if _, isGroup := one.(tool.Group); !isGroup { // whose tools no mode switches off
+		if _, isGroup := one.(tool.Group); !isGroup { // modes do not switch off a group's tools
 			r = mode.Rank(one.Spec().Class)
 		}
 		ranks[r] = append(ranks[r], one)
@@ -211,7 +210,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	return t, nil
 }
 
-// fileTools are the tools for files; those that write tell what they broke.
+// fileTools returns the file tools; those that write report what they broke.
 func (a *App) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit) []tool.Tool {
 	seen := &t.seen.files
 	diagnose := &codenav.Diagnoser{Workspace: ws, Pool: pool}
@@ -226,7 +225,7 @@ func (a *App) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit) []t
 	}
 }
 
-// gitSettings are where the person tells git what to ignore.
+// gitSettings returns the files in which the user tells git what to ignore.
 func (a *App) gitSettings() workspace.GitSettings {
 	home := a.Env.Getenv("HOME")
 	config := cmp.Or(a.Env.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
@@ -240,7 +239,7 @@ func (a *App) gitSettings() workspace.GitSettings {
 	return workspace.GitSettings{Home: home, Configs: append([]string{"/etc/gitconfig"}, own...), Ignore: filepath.Join(config, "git", "ignore")}
 }
 
-// gitFiles are the files of the person's own that git reads; nil if the environment names more.
+// gitFiles returns the user's own files that git reads; nil if the environment names more.
 func (a *App) gitFiles() *undo.GitFiles {
 	own := a.gitSettings()
 	if own.Ignore == "" || a.Env.Getenv("GIT_CONFIG_SYSTEM")+a.Env.Getenv("GIT_CONFIG_COUNT")+a.Env.Getenv("GIT_CONFIG_PARAMETERS") != "" {
@@ -250,11 +249,11 @@ func (a *App) gitFiles() *undo.GitFiles {
 	return &undo.GitFiles{Configs: own.Configs, Attributes: attributes}
 }
 
-// maxPlans is how many plans one session may keep.
+// maxPlans limits the number of plans in a session.
 const maxPlans = 1000
 
-// savePlan keeps a plan under the next free number. One that is kept already,
-// by a call that is run again, is the same plan still.
+// savePlan saves a plan under the next free number. If a
+// repeated call saves the same plan again, it reuses the number.
 func (a *App) savePlan(sessionID, text string) (string, error) {
 	text = a.keys.conceals(a).Text(strings.TrimRight(text, "\n") + "\n")
 	if a.Options.Ephemeral {
@@ -284,14 +283,14 @@ func (a *App) savePlan(sessionID, text string) (string, error) {
 	return "", fmt.Errorf("this session already has %d plans", maxPlans)
 }
 
-// offload keeps results that are too long for the conversation beside the
-// output of commands, each once. Where nothing is kept it is nil.
+// offload returns a function that saves results too long for the conversation
+// beside commands' output, each once. It returns nil if nothing is saved.
 func (a *App) offload(t *toolkit, sessionID string) func(context.Context, string, string) (string, error) {
 	if a.Options.Ephemeral {
 		return nil
 	}
 	return func(_ context.Context, callID, text string) (string, error) {
-		sum := sha256.Sum256([]byte(callID)) // a model may call its calls anything
+		sum := sha256.Sum256([]byte(callID)) // a model may use any call id
 		name := path.Join(".coder", "runs", sessionID, "result-"+hex.EncodeToString(sum[:6])+".txt")
 		err := t.project.ws.CreateFile(name, []byte(t.conceals.Value(text)), 0o600)
 		if errors.Is(err, fs.ErrExist) {
@@ -301,22 +300,22 @@ func (a *App) offload(t *toolkit, sessionID string) func(context.Context, string
 	}
 }
 
-// project is the workspace as far as choosing a check needs it.
+// project is the workspace for choosing a check.
 type project struct{ ws *workspace.Workspace }
 
-// maxManifest bounds what is read of a file that describes a project.
+// maxManifest limits the bytes read of a project file.
 const maxManifest = 1 << 20
 
-// Exists reports whether there is a file at path.
+// Exists reports whether a file exists at path.
 func (p project) Exists(path string) bool {
 	info, err := repofile.Below(p.ws.Root()).Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// maxNames bounds how much of a folder is looked at.
+// maxNames limits the number of names read in a folder.
 const maxNames = 2000
 
-// List is the names in a folder; those of folders end with a slash.
+// List returns the names in a folder; folders end with a slash.
 func (p project) List(dir string) (names []string) {
 	list, _, err := p.ws.ReadDir(dir, maxNames)
 	if err != nil {
@@ -332,17 +331,16 @@ func (p project) List(dir string) (names []string) {
 	return names
 }
 
-// Read reads a file that describes the project.
+// Read reads a project file.
 func (p project) Read(path string) ([]byte, error) {
 	return repofile.Below(p.ws.Root()).Read(path, maxManifest)
 }
 
-// observe tells those who keep a view of the session what is on record. The
-// first call of a tool is when work on the code begins, and when the index of
-// the code begins to be built, beside it.
+// observe passes a record to everything that keeps a view of the
+// session. The first live call also starts the note that commands run.
 func (t *toolkit) observe(r event.Record, when supervisor.When) {
 	if r.Vouched {
-		t.history.Add(r) // what others say was overwritten is not brought back
+		t.history.Add(r) // an undo must not restore contents that are not vouched
 	} else if e, ok := r.Event.(event.ToolCallRequested); ok && len(e.Before)+len(e.Tree) > 0 && t.notOurs == "" {
 		t.notOurs = "your coder did not make the changes of this session on this machine, in this folder"
 		if r.Seal == "" {
@@ -363,7 +361,7 @@ func (t *toolkit) observe(r event.Record, when supervisor.When) {
 	}
 }
 
-// unmark takes back that commands may run: they have all ended.
+// unmark removes the note that commands may run, after all have ended.
 func (t *toolkit) unmark() error {
 	t.sweeping.Wait()
 	if t.gone != nil {
@@ -372,7 +370,7 @@ func (t *toolkit) unmark() error {
 	return nil
 }
 
-// close ends what the tools started, the last first.
+// close closes what the tools opened, the last first.
 func (t *toolkit) close() error {
 	var errs []error
 	for _, end := range slices.Backward(t.ends) {
@@ -402,7 +400,7 @@ func (t *toolkit) redo(ctx context.Context, c undo.Call) (undo.Plan, error) {
 	return report, errors.Join(err, t.files.store.names.Sync())
 }
 
-// restore makes files what goals say; undo takes it back.
+// restore sets files to the states in goals; undo reverts it.
 func (t *toolkit) restore(ctx context.Context, c undo.Call, goals []undo.Goal) (undo.Plan, error) {
 	if t.files == nil {
 		return undo.Plan{}, undo.ErrNotKept
@@ -410,8 +408,8 @@ func (t *toolkit) restore(ctx context.Context, c undo.Call, goals []undo.Goal) (
 	return undo.Restore(ctx, t.files.get(), c, goals)
 }
 
-// changesSince tells what has changed in files since a call began, as far as what it
-// would overwrite was kept.
+// changesSince returns a function for the changes to files
+// since a call began, as far as their old contents were saved.
 func (a *App) changesSince(t *toolkit, files *slash.Changes) func(context.Context, event.ToolCallRequested) supervisor.Changes {
 	return func(ctx context.Context, call event.ToolCallRequested) (s supervisor.Changes) {
 		if t.files == nil || len(call.Before) == 0 && call.Tree == "" {
@@ -446,9 +444,8 @@ func (a *App) changesSince(t *toolkit, files *slash.Changes) func(context.Contex
 	}
 }
 
-// keeper is an [undo.Keeper] made when first needed, so that a session which
-// changes nothing costs nothing. What a call would overwrite and cannot be kept
-// is not overwritten, unless the person lets the work go on without a record.
+// keeper is an [undo.Keeper] created on first use, so that a session without changes costs nothing. A
+// call does not overwrite what cannot be saved, unless the user lets the work continue without a record.
 type keeper struct {
 	make  func() *undo.Keeper
 	store *Store
@@ -464,25 +461,24 @@ func (k *keeper) get() *undo.Keeper {
 	return k.real
 }
 
-// collectOften bounds the garbage of a process that holds the state of very many files.
+// collectOften limits the garbage of a process with the state of very many files.
 func collectOften() {
 	debug.SetGCPercent(garbagePercent)
-	if debug.SetMemoryLimit(-1) == MemoryOfOne { // nobody chose another
+	if debug.SetMemoryLimit(-1) == MemoryOfOne { // the user set no other limit
 		debug.SetMemoryLimit(memoryOfMany)
 	}
 }
 
-// How much memory the program takes before garbage is looked for more often. A
-// session is small beside the first; one very long reply or output is what comes
-// near it, and would leave several times its size as garbage. The state of all
-// files may be larger.
+// Memory limits above which garbage collection runs more often. A session is small
+// compared to the first; only a very long reply or output comes near it, and would
+// leave several times its size as garbage. The state of all files may be larger.
 const (
 	MemoryOfOne  = 48 << 20
 	memoryOfMany = 256 << 20
 )
 
-// garbagePercent is how much garbage there may be for what is in use once the
-// state of very many files is: that is large, and stays.
+// garbagePercent is the garbage percentage in a process with
+// the state of very many files, which is large and stays.
 const garbagePercent = 50
 
 func (k *keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, error) {
@@ -507,9 +503,8 @@ func (k *keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChang
 	return k.get().Changes(ctx, kept)
 }
 
-// afterPlan are the modes that work can go on in after a plan: the one that the
-// settings name, the one that planning began in, and those that edit. It leads
-// to yolo from nowhere.
+// afterPlan returns the modes in which work can continue after a plan: the
+// configured one, the one before planning, and those that edit; never yolo.
 func (a *App) afterPlan() (modes []plan.ExitMode) {
 	for _, name := range []string{a.Config.Workflow.PlanExitMode, a.Modes.Toggled(), mode.AutoEdit, mode.Default} {
 		m, err := mode.Lookup(name)

@@ -18,14 +18,14 @@ import (
 type Entrusted struct {
 	Hooks    []hooks.Hook
 	Servers  []mcp.Server
-	Settings []config.Row // the others that it has and that do not hold without trust
-	Give     func() error // trusts the folder with what was read of it
+	Settings []config.Row // the other settings that need trust
+	Give     func() error // trusts the folder with the content just read
 }
 
-// Entrusts reads what the settings of a folder would do if it were trusted. With an
-// error they cannot be used, and there is nothing to trust.
+// Entrusts reads what a folder's settings would do with trust.
+// After an error they are unusable, and there is nothing to trust.
 func Entrusts(env Env, o Options) (e Entrusted, err error) {
-	hash, unread := "", error(nil) // first: what changes meanwhile is not what is trusted
+	hash, unread := "", error(nil) // hash first: later changes must not be trusted
 	s, err := load(env, o, func(_ trust.Book, root string) (trust.State, error) {
 		hash, unread = trust.Hash(root)
 		return trust.Trusted, nil
@@ -66,7 +66,7 @@ func Entrusts(env Env, o Options) (e Entrusted, err error) {
 	return e, nil
 }
 
-// Rows show it, whole, a line each.
+// Rows returns a complete description, one line per item.
 func (e Entrusted) Rows() [][]display.Cell {
 	rows := Runs(e.Hooks, e.Servers)
 	if len(e.Settings) > 0 {
@@ -78,7 +78,7 @@ func (e Entrusted) Rows() [][]display.Cell {
 	return rows
 }
 
-// Runs shows hooks and servers, whole, a line each.
+// Runs returns a complete description of hooks and servers, one line each.
 func Runs(list []hooks.Hook, servers []mcp.Server) (rows [][]display.Cell) {
 	whole := func(s string) string { return sanitize.Line(s, 0) }
 	if len(list) > 0 {
@@ -113,8 +113,7 @@ func (a *App) entrusts() (rows [][]display.Cell, give func() error, err error) {
 	return e.Rows(), e.Give, err
 }
 
-// tellTrust says, where settings of the project were passed over, what would make
-// them hold.
+// tellTrust says how to apply project settings that were ignored.
 func (a *App) tellTrust() {
 	if !a.PassesOver() {
 		return
@@ -126,18 +125,16 @@ func (a *App) tellTrust() {
 	a.warn("coder trust shows what these settings do, and trusts them as they are now")
 }
 
-// Trustable reports whether the folder is not trusted and nothing but checks would run
-// if it were.
+// Trustable reports whether the folder is not trusted and trust would only allow checks.
 func (a *App) Trustable() bool { return !a.trusts() && !a.PassesOver() }
 
-// PassesOver reports whether settings of the project do not hold, because it is not
-// trusted with them.
+// PassesOver reports whether project settings are ignored because the project is not trusted with them.
 func (a *App) PassesOver() bool {
 	return a.Trusted != trust.Trusted && !a.Options.Bare && (len(a.Report.Warnings) > 0 || slices.Contains(trust.Settings(a.Project), mcpFile))
 }
 
-// trusts reports whether the folder was trusted at the start and the person has not taken
-// that back, or is by now. It must be asked before they can.
+// trusts reports whether the folder was trusted at the start and the user has not
+// revoked that, or is trusted by now. It must be called before the user can revoke it.
 func (a *App) trusts() bool {
 	now, err := a.Trust.Of(a.Root)
 	a.noted.Do(func() { a.inBook = err == nil && now == trust.Trusted })

@@ -9,24 +9,23 @@ import (
 	"coder/internal/model/provider"
 )
 
-// usualOutput is the longest reply asked for where the wire wants a figure and
-// the person gave none.
+// usualOutput limits a reply if the wire requires a limit and the user set none.
 const usualOutput = 32000
 
-// wishes are what a model is told of the replies that are wanted.
+// wishes are the parameters for a model's replies.
 type wishes struct {
 	effort      string
 	byLevel     bool
 	temperature *float64
 	maxOutput   int
-	usual       int // if neither the caller nor the person says
+	usual       int // if neither the caller nor the user sets one
 }
 
-// tuning puts to each request what the person wishes of its model, or its maker
-// recommends, without what the model is known to refuse.
+// tuning returns a function that adds parameters to each request: the user's
+// or the model maker's, without those that the model is known to reject.
 func (a *App) tuning() func(*provider.Request) {
 	type asked struct{ model, effort string }
-	var known sync.Map // wishes by model: figures take a moment to find
+	var known sync.Map // wishes by model: computing them takes a moment
 	return func(req *provider.Request) {
 		key := asked{model: req.Model}
 		if level := a.effort.Load(); level != nil {
@@ -44,11 +43,11 @@ func (a *App) tuning() func(*provider.Request) {
 	}
 }
 
-// wishesFor are those for a model, at the level effort if that is not empty.
+// wishesFor returns the parameters for a model, with effort if that is not empty.
 func (a *App) wishesFor(model, effort string) (w wishes) {
 	c, m := a.endpoint(), a.figures(model)
 	var own modelInfo
-	_ = json.Unmarshal(c.ModelInfo[model], &own) // one that cannot be read was told of
+	_ = json.Unmarshal(c.ModelInfo[model], &own) // an unreadable entry was reported earlier
 	w = wishes{
 		effort: cmp.Or(effort, own.Effort, c.Effort), temperature: m.Temperature, maxOutput: cmp.Or(own.MaxOutput, c.MaxOutput),
 		byLevel: slices.Contains(m.Efforts, "max") || slices.Contains(m.Efforts, "xhigh"),
@@ -63,7 +62,7 @@ func (a *App) wishesFor(model, effort string) (w wishes) {
 	case len(m.Efforts) > 0:
 		w.effort = nearestEffort(w.effort, m.Efforts)
 	case !m.Guessed && !m.Reasoning, slices.Contains(m.Refuses, "effort"):
-		w.effort = "" // it is known not to think
+		w.effort = "" // the model is known not to reason
 	}
 	if c.Kind == "anthropic" {
 		w.usual = min(m.Output, usualOutput)
@@ -71,8 +70,7 @@ func (a *App) wishesFor(model, effort string) (w wishes) {
 	return w
 }
 
-// nearestEffort is the level that a model has which is nearest to the one wished
-// for, the lesser of two.
+// nearestEffort returns the model's level nearest to the requested one, the lower of two.
 func nearestEffort(wish string, has []string) string {
 	at := slices.Index(provider.Efforts, wish)
 	if at < 0 || slices.Contains(has, wish) {

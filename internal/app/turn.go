@@ -17,21 +17,21 @@ import (
 	"coder/internal/tool"
 )
 
-// Turn is what a turn took and came to.
+// Turn is a turn's cost and result.
 type Turn struct {
-	Took           time.Duration // without waiting for people
-	Longer         bool          // than that: nobody knows when a call of it ended
+	Took           time.Duration // without waiting for the user
+	Longer         bool          // the real time was longer: when a call ended is unknown
 	Usage          chat.Usage
-	Files          int          // that are not as they were
-	Added, Deleted int          // lines of those that can be compared
-	Calls          []string     // that ended in it, by their ids
-	Check          verify.Check // how the session stands after it
+	Files          int          // changed files
+	Added, Deleted int          // lines in files that can be compared
+	Calls          []string     // ids of the calls that ended in it
+	Check          verify.Check // the session's last check after it
 }
 
-// maxTallied is how many files are compared for the lines of a turn.
+// maxTallied limits how many files are compared to count a turn's lines.
 const maxTallied = 200
 
-// tally follows the turn that runs, also one that an earlier process began.
+// tally tracks the current turn, including one that an earlier process began.
 type tally struct {
 	meter   *meter.Meter
 	kit     *toolkit
@@ -40,18 +40,17 @@ type tally struct {
 	mu      sync.Mutex // guards the fields below
 	running bool
 	root    string // the task of the turn
-	replied bool   // a model did, so that there is something to tell
+	replied bool   // a model replied, so there is something to report
 	spent   chat.Usage
 	took    time.Duration
-	// estimated says that the provider did not tell what all replies of the turn used.
+	// estimated means that the provider did not report the usage of all replies.
 	estimated bool
 	turn      Turn
 	names     []string
-	before    map[string]event.FileState // of the files that calls of the turn changed
+	before    map[string]event.FileState // files that the turn's calls changed
 }
 
-// add takes in a record. A live turn is over when it is asked for, one of an earlier
-// process when its record says so.
+// add adds a record. A live turn ends when end is called, an earlier process's turn when its record says so.
 func (t *tally) add(r event.Record, when supervisor.When) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +60,7 @@ func (t *tally) add(r event.Record, when supervisor.When) {
 	}
 	if _, used, ok := event.Used(r.Event); ok {
 		t.estimated = t.estimated || used.Estimated
-		t.replied = t.replied || used.In > 0 // a reply that broke off, and was paid for
+		t.replied = t.replied || used.In > 0 // a partial reply that was charged
 	}
 	switch e := r.Event.(type) {
 	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
@@ -79,13 +78,13 @@ func (t *tally) add(r event.Record, when supervisor.When) {
 	}
 }
 
-// waits reports whether the time of a tool is that of people, and never counted.
+// waits reports whether a tool's time is the user's, and never counted.
 func waits(name string) bool {
 	class := tool.ClassOf(name)
 	return class == tool.AsksPerson || class == tool.EndsPlan
 }
 
-// filesOf are the changes without those of folders, which come and go with their files.
+// filesOf returns changes without those of folders, which come and go with their files.
 func filesOf(changes []event.FileChange) (files []event.FileChange) {
 	for _, c := range changes {
 		if !c.Folder() {
@@ -95,7 +94,7 @@ func filesOf(changes []event.FileChange) (files []event.FileChange) {
 	return files
 }
 
-// end is the turn that has ended, if a model took part in it.
+// end returns the turn that has ended, if a model replied in it.
 func (t *tally) end(ctx context.Context) (Turn, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,7 +121,7 @@ func (t *tally) end(ctx context.Context) (Turn, bool) {
 	return t.turn, true
 }
 
-// lines counts what became of a file since the turn began.
+// lines counts a file's changed lines since the turn began.
 func (t *tally) lines(ctx context.Context, name string) (added, deleted int, same bool) {
 	before := t.before[name]
 	var old []byte
@@ -141,29 +140,28 @@ func (t *tally) lines(ctx context.Context, name string) (added, deleted int, sam
 	return t.compare.Lines(name, old)
 }
 
-// Turns follows the turns of a session by its records alone.
+// Turns tracks a session's turns by its records alone.
 type Turns struct {
 	app    *App
 	checks verify.Checks
 	root   string    // the task of the turn
-	begun  time.Time // it, or zero
-	asked  time.Time // since when a person is waited for
-	seen   time.Time // when the record before was written
+	begun  time.Time // when the turn began, or zero
+	asked  time.Time // since when the user is being waited for
+	seen   time.Time // the previous record's time
 	waited time.Duration
 	told   bool // a model replied
 	turn   Turn
 	names  []string
-	files  map[string]event.FileChange // what became of each in the turn
+	files  map[string]event.FileChange // each file's change in the turn
 }
 
-// Turns begins to follow a session.
+// Turns returns a new tracker for a session.
 func (a *App) Turns() *Turns { return &Turns{app: a} }
 
-// Add takes the next record. If a turn ends with it in which a model took part, that
-// is returned.
+// Add adds the next record. If the record ends a turn in which a model replied, Add returns the turn.
 func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool) {
 	t.checks.Add(r)
-	if r.Actor == event.ActorRecovery && t.asked.IsZero() && !t.seen.IsZero() { // the turn is taken up: nothing ran meanwhile
+	if r.Actor == event.ActorRecovery && t.asked.IsZero() && !t.seen.IsZero() { // the turn is resumed: nothing ran in between
 		t.waited += r.Time.Sub(t.seen)
 	}
 	t.seen = r.Time
@@ -175,7 +173,7 @@ func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool)
 			t.root, t.begun, t.waited, t.told, t.turn, t.names, t.files = e.TaskID, r.Time, 0, false, Turn{}, nil, make(map[string]event.FileChange)
 		}
 	case event.InteractionRequested:
-		if t.asked.IsZero() { // it may be asked again by the next process
+		if t.asked.IsZero() { // the next process may ask again
 			t.asked = r.Time
 		}
 	case event.InteractionResponded:
@@ -205,7 +203,7 @@ func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool)
 	return Turn{}, false
 }
 
-// answered ends the waiting for a person.
+// answered ends the wait for the user.
 func (t *Turns) answered(at time.Time) {
 	if !t.asked.IsZero() {
 		t.waited += at.Sub(t.asked)
@@ -215,7 +213,7 @@ func (t *Turns) answered(at time.Time) {
 
 func (t *Turns) end(ctx context.Context, task string, at time.Time) (Turn, bool) {
 	if task == t.root {
-		t.answered(at) // a question may be left open by who stops the turn
+		t.answered(at) // stopping a turn may leave a question open
 	}
 	if task != t.root || t.begun.IsZero() || !t.told {
 		return Turn{}, false
@@ -251,8 +249,8 @@ func (t *Turns) end(ctx context.Context, task string, at time.Time) (Turn, bool)
 	return t.turn, true
 }
 
-// LastTurn is what the turn that has ended took and came to, once; it reports
-// false if there was none, or no model took part in it.
+// LastTurn returns the cost and result of the turn that has ended,
+// once. It reports false if there was none, or no model replied in it.
 func (a *App) LastTurn(ctx context.Context) (Turn, bool) {
 	t := a.turn.Load()
 	if t == nil {

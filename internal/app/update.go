@@ -16,17 +16,17 @@ import (
 	"coder/internal/host/update"
 )
 
-// Where newer versions of coder are, and the public key that signs them: a release build
-// sets both with -ldflags -X. A build without them looks nowhere and changes nothing.
+// updateAddress is the address of newer versions, and updateKey the public key that signs them:
+// a release build sets both with -ldflags -X. A build without them finds and changes nothing.
 var updateAddress, updateKey string
 
-// Updater looks for newer versions of this program and installs them.
+// Updater finds and installs newer versions of coder.
 type Updater struct {
 	By     Installation
 	source update.Source
 }
 
-// NewUpdater is the updater of this program.
+// NewUpdater returns the updater for this program.
 func NewUpdater(env Env) Updater {
 	s := env.Releases
 	s.Address, s.Key = cmp.Or(s.Address, updateAddress), cmp.Or(s.Key, updateKey)
@@ -34,7 +34,7 @@ func NewUpdater(env Env) Updater {
 	return Updater{By: Installed(env), source: s}
 }
 
-// Look asks for the newest release. Newer reports whether it comes after this program.
+// Look asks for the newest release. newer reports whether it is newer than this program.
 func (u Updater) Look(ctx context.Context) (r update.Release, newer bool, err error) {
 	if !u.source.Known() {
 		return r, false, errors.New("this build of coder does not know where newer versions are, so nothing was changed")
@@ -51,13 +51,13 @@ func (u Updater) Look(ctx context.Context) (r update.Release, newer bool, err er
 	return r, true, nil
 }
 
-// lookedFile, in the user's folder, has the time of the last look for a newer version.
+// lookedFile is the file in CODER_HOME with the time of the last check for a newer version.
 var lookedFile = filepath.Join("cache", "update")
 
 const lookEvery = 24 * time.Hour
 
-// NewerVersion is the newest release, if it is newer than this program. coder looks only
-// where update.check is on, once a day. A look that fails finds nothing.
+// NewerVersion returns the newest release, if it is newer than this program. coder
+// checks only if update.check is on, once a day. A failed check finds nothing.
 func (a *App) NewerVersion(ctx context.Context) string {
 	if !a.Config.Update.Check || a.Home == "" {
 		return ""
@@ -69,7 +69,7 @@ func (a *App) NewerVersion(ctx context.Context) string {
 	}
 	err := errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), atomicfile.Cache(note, now.AppendFormat(nil, time.RFC3339), 0o600))
 	if err != nil {
-		return "" // every start would look
+		return "" // otherwise every start would check
 	}
 	r, newer, err := NewUpdater(a.Env).Look(ctx)
 	if err != nil || !newer {
@@ -78,7 +78,7 @@ func (a *App) NewerVersion(ctx context.Context) string {
 	return r.Version
 }
 
-// Replaceable says why this program cannot be replaced by itself, if it cannot.
+// Replaceable returns an error if coder cannot replace this program.
 func (u Updater) Replaceable() error {
 	if u.By.How != "archive" {
 		return errors.New("coder does not know how it was installed, so it does not replace itself")
@@ -86,7 +86,7 @@ func (u Updater) Replaceable() error {
 	return update.Replaceable(u.By.Path)
 }
 
-// Install puts a release in the place of this program.
+// Install replaces this program with a release.
 func (u Updater) Install(ctx context.Context, r update.Release) error {
 	archive, err := u.source.Download(ctx, r)
 	if err != nil {
@@ -95,7 +95,7 @@ func (u Updater) Install(ctx context.Context, r update.Release) error {
 	return archive.Install(ctx, u.By.Path)
 }
 
-// Rollback exchanges this program with the one that the last update replaced.
+// Rollback swaps this program with the one that the last update replaced.
 func (u Updater) Rollback(ctx context.Context) (version string, err error) {
 	if err := u.Replaceable(); err != nil {
 		return "", err

@@ -11,24 +11,23 @@ import (
 	"coder/internal/record/store/jsonl"
 )
 
-// development is the version of a program that no release is.
+// development is the version of a build that is no release.
 const development = "0.1.0-dev"
 
 // release is the version that a release build sets with -ldflags -X.
 var release string
 
-// Version is the program's version: the one that the build set, or the tag that
-// go install built from.
+// Version is coder's version: the one that the build set, or the tag that go install used.
 var Version = versionOf(release, debug.ReadBuildInfo)
 
-// versionOf picks the version from what the build set and what the compiler noted.
-// The compiler invents a version for a commit without a tag, which ends in its
-// name, and marks changed files behind a plus sign: both are development.
+// versionOf returns the version from the build or the compiler's build info. For
+// a commit without a tag, the compiler invents a version that ends in the
+// commit's name, and marks changed files with a plus sign: both are development.
 func versionOf(set string, read func() (*debug.BuildInfo, bool)) string {
 	if set != "" {
 		return set
 	}
-	const commit = 12 // letters of a commit's name in an invented version
+	const commit = 12 // length of a commit's name in an invented version
 	if info, ok := read(); ok && strings.HasPrefix(info.Main.Version, "v") {
 		tag := strings.TrimPrefix(info.Main.Version, "v")
 		if i := strings.LastIndex(tag, "-"); !strings.Contains(tag, "+") && (i < 0 || len(tag)-i-1 != commit) {
@@ -38,15 +37,15 @@ func versionOf(set string, read func() (*debug.BuildInfo, bool)) string {
 	return development
 }
 
-// Checkout is what make notes of a linked worktree, whose commit the compiler does not find:
-// commit, its date, and clean or dirty, separated by commas.
+// Checkout is what make records about a linked worktree, whose commit the compiler
+// does not find: commit, its date, and clean or dirty, separated by commas.
 var Checkout string
 
-// Build says from what this program was built, and which formats it writes.
+// Build says what this program was built from, and which formats it writes.
 type Build struct {
 	Version  string    `json:"version"`
 	Commit   string    `json:"commit,omitempty"` // "" outside a repository
-	Date     time.Time `json:"date,omitzero"`    // of the commit
+	Date     time.Time `json:"date,omitzero"`    // the commit's
 	Dirty    *bool     `json:"dirty,omitempty"`  // whether files differed from the commit; nil outside a repository
 	Go       string    `json:"go"`
 	System   string    `json:"system"`
@@ -54,7 +53,7 @@ type Build struct {
 	Settings int       `json:"settings_format"`
 }
 
-// ReadBuild reads what the compiler noted in this program.
+// ReadBuild reads the compiler's build info in this program.
 func ReadBuild() Build {
 	b := Build{
 		Version: Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
@@ -85,7 +84,7 @@ func ReadBuild() Build {
 
 const shortCommit = 12 // letters of a commit's name
 
-// String is the build on one line.
+// String returns the build on one line.
 func (b Build) String() string {
 	parts := []string{"commit " + cmp.Or(b.Commit[:min(len(b.Commit), shortCommit)], "unknown")}
 	if !b.Date.IsZero() {
@@ -97,7 +96,7 @@ func (b Build) String() string {
 	return b.Version + " (" + strings.Join(append(parts, b.Go, b.System), ", ") + ")"
 }
 
-// named is the version as a session keeps it, for older programs to name.
+// named returns the version that sessions record, for older programs to show.
 func named() string {
 	b := ReadBuild()
 	if b.Commit == "" {

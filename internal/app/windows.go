@@ -14,9 +14,8 @@ import (
 	"coder/internal/model/transport"
 )
 
-// window is how many tokens a model takes, and whether that is known or only
-// assumed: by the word of its server, now or the last time, else of the person,
-// else of the catalogue.
+// window returns a model's window in tokens, and whether it is known or only assumed: from
+// its server, now or last time, otherwise from the user, otherwise from the catalogue.
 func (a *App) window(model string) (tokens int, known bool) {
 	if n := a.servedWindow(model); n > 0 {
 		return n, true
@@ -25,8 +24,7 @@ func (a *App) window(model string) (tokens int, known bool) {
 	return m.Context, !m.Guessed
 }
 
-// servedWindow is what the server in use said that a model takes; 0 if it did
-// not say.
+// servedWindow returns the window that the server in use reported for a model; 0 if it reported none.
 func (a *App) servedWindow(model string) int {
 	if a.Recorded != nil {
 		return a.Recorded.Window()
@@ -37,8 +35,7 @@ func (a *App) servedWindow(model string) int {
 	return max(a.windows.of(a.remembers(windowsFile), modelAt(a.endpoint().BaseURL, model)).Tokens, 0)
 }
 
-// contextLimit is how many tokens a request may have: what the person says, but
-// no more than the server takes.
+// contextLimit returns how many tokens a request may have: the user's limit, but at most the server's window.
 func (a *App) contextLimit() int {
 	window, _ := a.window(a.ModelName())
 	limit := a.Config.Runtime.ContextTokenLimit
@@ -48,7 +45,7 @@ func (a *App) contextLimit() int {
 	return limit
 }
 
-// raiseWindow is how the server in use is made to take more.
+// raiseWindow returns how to get a larger window from the server in use.
 func (a *App) raiseWindow() string {
 	c := a.endpoint()
 	p := config.PresetNamed(c.Preset)
@@ -58,12 +55,11 @@ func (a *App) raiseWindow() string {
 	return fmt.Sprintf("%s: %s", p.Title, p.Raise)
 }
 
-// lookTime is how long a server may take to say how many tokens it takes.
+// lookTime limits how long a server may take to report a window.
 const lookTime = 3 * time.Second
 
-// learning is the configured endpoint. Its server is asked how many tokens the model takes,
-// if that can be otherwise than is known: it is a server of the person's own, or nobody
-// knows the model.
+// learning returns the configured endpoint's provider. It asks the server for the model's window
+// if that may differ from the known one: the server is the user's own, or the model is unknown.
 func (a *App) learning() (provider.Provider, error) {
 	client, err := a.client()
 	if err != nil {
@@ -83,15 +79,15 @@ func (a *App) learning() (provider.Provider, error) {
 	}), nil
 }
 
-// heardWindow is what a server last said of the window of a model.
+// heardWindow is what a server last reported about a model's window.
 type heardWindow struct {
-	Tokens int       `json:"tokens"` // 0 if the server did not say
+	Tokens int       `json:"tokens"` // 0 if the server did not report it
 	Seen   time.Time `json:"seen"`
-	By     string    `json:"by,omitempty"` // the model that replied, by the server's word
-	now    bool      // this process heard it
+	By     string    `json:"by,omitempty"` // the model that replied, as the server reported
+	now    bool      // reported in this process
 }
 
-// UnmarshalJSON also reads a number alone, which earlier versions kept.
+// UnmarshalJSON also reads a plain number, which earlier versions wrote.
 func (w *heardWindow) UnmarshalJSON(text []byte) error {
 	type plain heardWindow
 	if json.Unmarshal(text, &w.Tokens) == nil {
@@ -100,15 +96,15 @@ func (w *heardWindow) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(w))
 }
 
-// windowAge is how long a server is not asked again, whether it said its window or not.
+// windowAge is how long coder does not ask a server again, whether or not it reported a window.
 const windowAge = 24 * time.Hour
 
-// tight is the part of a remembered window that a request may fill before the server is
-// asked again: the person may have raised the window since.
+// tight is the share of a remembered window that a request may fill before
+// coder asks the server again: the user may have raised the window since.
 const tight = 0.5
 
-// windowDue reports whether a server should be asked for the window of a model, beside a
-// request of about estimate tokens.
+// windowDue reports whether to ask a server for a model's
+// window, alongside a request of about estimate tokens.
 func (a *App) windowDue(base, model string, estimate int) bool {
 	u, err := url.Parse(base)
 	if err != nil || !transport.Local(u) && !a.figures(model).Guessed {
@@ -119,8 +115,8 @@ func (a *App) windowDue(base, model string, estimate int) bool {
 	return age < 0 || age >= windowAge || !w.now && w.Tokens > 0 && float64(estimate) > tight*float64(w.Tokens)
 }
 
-// otherReplied notes which model replied, and reports whether another one did before: the
-// server may serve another model under the same name.
+// otherReplied records which model replied, and reports whether another
+// one did before: the server may serve another model under the same name.
 func (a *App) otherReplied(base, model, by string) (other bool) {
 	a.windows.change(a.remembers(windowsFile), modelAt(base, model), mostWindows, func(w *heardWindow) bool {
 		was := w.By
@@ -131,7 +127,7 @@ func (a *App) otherReplied(base, model, by string) (other bool) {
 	return other
 }
 
-// modelAt names a model at a server. What may be secret in an address is left out.
+// modelAt returns a name for a model at a server. It omits possible secrets in the address.
 func modelAt(base, model string) string {
 	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil {
@@ -140,15 +136,14 @@ func modelAt(base, model string) string {
 	return u.Scheme + "://" + u.Host + strings.TrimRight(u.Path, "/") + " " + model
 }
 
-// windowsFile holds the windows of models by the word of their servers; mostWindows is
-// how many.
+// windowsFile holds models' windows as their servers reported them; mostWindows limits their number.
 const (
 	windowsFile = "windows.json"
 	mostWindows = 500
 )
 
-// keepWindow remembers what a server said that a model takes. A server that does not say
-// takes back nothing.
+// keepWindow stores a model's window as the server reported
+// it. A missing report does not remove the stored one.
 func (a *App) keepWindow(base, model string, tokens int) {
 	a.windows.change(a.remembers(windowsFile), modelAt(base, model), mostWindows, func(w *heardWindow) bool {
 		w.Tokens, w.Seen, w.now = max(cmp.Or(tokens, w.Tokens), 0), a.Env.Now(), true

@@ -28,14 +28,14 @@ import (
 	"coder/internal/ui/drive"
 )
 
-// editor is an editor that works with sessions.
+// editor is an editor that works with sessions over ACP.
 type editor struct {
 	inv      *invocation
 	conn     *acp.Conn
 	greeting acp.Initialize
 	life     context.Context // ends when the editor is gone
 	work     sync.WaitGroup
-	sessions map[string]*edited // by the id that the editor knows
+	sessions map[string]*edited // by the editor's session id
 }
 
 // edited is one session in an editor.
@@ -45,13 +45,13 @@ type edited struct {
 	conn  *acp.Conn
 	face  *acp.Face
 	modes []acp.Mode
-	asked atomic.Int64             // prompts that are not answered yet
-	knows atomic.Bool              // it knows of options
-	named atomic.Pointer[[]string] // the models that the endpoint says it has
-	ended chan struct{}            // closed when nothing of it runs any more
+	asked atomic.Int64             // unanswered prompts
+	knows atomic.Bool              // the editor supports options
+	named atomic.Pointer[[]string] // the models that the endpoint lists
+	ended chan struct{}            // closed when the session has ended
 }
 
-// runACP works in an editor until it is gone.
+// runACP serves an editor until it is gone.
 func (inv *invocation) runACP(ctx context.Context) error {
 	inv.exit.driven.Store(true)
 	inv.flags.Attended, inv.flags.NoYolo = true, !inv.flags.mayBypass
@@ -60,7 +60,7 @@ func (inv *invocation) runACP(ctx context.Context) error {
 	e := &editor{inv: inv, conn: acp.NewConn(inv.Stdout), life: life, sessions: make(map[string]*edited)}
 	err := e.read(ctx)
 	e.conn.Close()
-	gone() // nobody is left to see what turns come to
+	gone() // no client is left for the turns' results
 	e.work.Wait()
 	for _, s := range e.sessions {
 		err = errors.Join(err, inv.closed(s.Close(ctx)))
@@ -68,7 +68,7 @@ func (inv *invocation) runACP(ctx context.Context) error {
 	return err
 }
 
-// read takes messages until there are no more.
+// read handles messages until the input ends.
 func (e *editor) read(ctx context.Context) error {
 	for {
 		line, err := e.inv.input.Line(ctx, lineLimit)
@@ -108,17 +108,17 @@ func (e *editor) read(ctx context.Context) error {
 	}
 }
 
-// take does what a message asks for. Its error ends the program.
+// take handles one message. Its error ends the program.
 func (e *editor) take(ctx context.Context, m acp.Message) error {
 	var result any
 	var err error
-	var after func() error // done when the answer is out
+	var after func() error // runs once the response is sent
 	switch m.Method {
 	case "initialize":
 		err = m.Into(&e.greeting)
 		result = acp.Hello(app.Version)
 	case "authenticate":
-		result = nil // keys are a matter of the settings
+		result = nil // keys belong in the settings
 	case "session/new", "session/load", "session/resume":
 		result, after, err = e.open(ctx, m)
 	case "session/list":
@@ -131,13 +131,13 @@ func (e *editor) take(ctx context.Context, m acp.Message) error {
 		result, err = e.choose(ctx, m)
 	case "session/prompt":
 		if err = e.prompt(m); err == nil {
-			return nil // it is answered when the turn is over
+			return nil // answered when the turn ends
 		}
 	case "session/cancel":
 		if s, err := e.find(m, new(acp.Selection)); err == nil {
 			return s.stop()
 		}
-		return nil // nobody waits for an answer
+		return nil // a notification has no response
 	default:
 		err = &acp.Error{Code: acp.CodeNoMethod, Message: "unknown method " + oneLine(m.Method)}
 	}
@@ -150,7 +150,7 @@ func (e *editor) take(ctx context.Context, m acp.Message) error {
 	return after()
 }
 
-// find reads a message into p, and finds the session that it is about.
+// find decodes a message into p and returns its session.
 func (e *editor) find(m acp.Message, p interface{ Of() string }) (*edited, error) {
 	if err := m.Into(p); err != nil {
 		return nil, err
@@ -161,8 +161,8 @@ func (e *editor) find(m acp.Message, p interface{ Of() string }) (*edited, error
 	return nil, &acp.Error{Code: acp.CodeUnknown, Message: "unknown session " + oneLine(p.Of())}
 }
 
-// open opens a session in the folder that the editor names: a new one, or one
-// that was there, whose conversation it is told first.
+// open opens a session in the editor's folder: a new one, or an existing one, whose conversation is sent
+// first.
 func (e *editor) open(ctx context.Context, m acp.Message) (result any, after func() error, err error) {
 	var p acp.Open
 	if err := m.Into(&p); err != nil {
@@ -182,7 +182,7 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 		return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "a turn is running in the session; cancel it, or wait until it ends"}
 	}
 	a, err := e.newApp(id, p)
-	if err == nil && open { // it stays open where the other cannot be
+	if err == nil && open { // kept open if the other cannot be opened
 		if _, err = a.Store().Known(ctx, id); err == nil {
 			err = e.shut(id, old)
 		}
@@ -191,7 +191,7 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 		return nil, nil, asError(err)
 	}
 	s := &edited{app: a, conn: e.conn, face: &acp.Face{Conn: e.conn, Session: id, Root: a.Root}}
-	s.out = &output{Sink: event.Discard, inv: e.inv} // while it is opened: the editor does not know it yet
+	s.out = &output{Sink: event.Discard, inv: e.inv} // while opening: the editor does not have the id yet
 	if err := e.inv.open(ctx, a, &s.headless, serve.Options{Which: which, Person: s.face.Person()}); err != nil {
 		return nil, nil, asError(err)
 	}
@@ -223,7 +223,7 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 	}, nil
 }
 
-// newApp puts the program together for the folder of a session.
+// newApp builds the program for a session's folder.
 func (e *editor) newApp(id string, p acp.Open) (*app.App, error) {
 	if err := e.inv.readTexts(); err != nil {
 		return nil, err
@@ -243,8 +243,8 @@ func (e *editor) newApp(id string, p acp.Open) (*app.App, error) {
 	return app.New(e.inv.Env.Env, o, settings, e.inv.warn)
 }
 
-// notes tells what is to be known beside a turn: where the editor has a place for
-// it, else among the thoughts, and on stderr.
+// notes reports messages outside turns: as notices if the editor supports them, otherwise as thoughts
+// and on stderr.
 func (e *editor) notes(face *acp.Face) event.Sink {
 	place := e.greeting.Capabilities.Session.Notices != nil
 	return event.SinkFunc(func(_ context.Context, r event.Record) error {
@@ -260,7 +260,7 @@ func (e *editor) notes(face *acp.Face) event.Sink {
 	})
 }
 
-// prompt takes what the person says.
+// prompt queues the user's message.
 func (e *editor) prompt(m acp.Message) error {
 	var p acp.Prompt
 	s, err := e.find(m, &p)
@@ -278,7 +278,7 @@ func (e *editor) prompt(m acp.Message) error {
 	return err
 }
 
-// stop stops the turn that runs, and those that wait.
+// stop stops the running turn and the waiting ones.
 func (s *edited) stop() error {
 	for _, waited := range s.Drop() {
 		if err := s.reply(waited, "cancelled", nil); err != nil {
@@ -289,7 +289,7 @@ func (s *edited) stop() error {
 	return nil
 }
 
-// end ends a session, which can be loaded again.
+// end closes a session, which can be loaded again.
 func (e *editor) end(m acp.Message) error {
 	var p acp.Selection
 	s, err := e.find(m, &p)
@@ -302,7 +302,7 @@ func (e *editor) end(m acp.Message) error {
 	return e.shut(p.Session, s)
 }
 
-// shut ends a session once nothing of it runs any more.
+// shut closes a session once nothing in it is running.
 func (e *editor) shut(id string, s *edited) error {
 	s.Finish()
 	<-s.ended
@@ -310,11 +310,10 @@ func (e *editor) shut(id string, s *edited) error {
 	return e.inv.closed(s.Close(context.WithoutCancel(e.life)))
 }
 
-// mostListed is how many sessions an editor is told of.
+// mostListed is the most sessions sent to an editor.
 const mostListed = 100
 
-// list tells which sessions there are in a folder, or in all of them, the newest
-// first.
+// list returns the sessions in a folder, or in all of them, newest first.
 func (e *editor) list(ctx context.Context, m acp.Message) (any, error) {
 	var p acp.Open
 	if err := m.Into(&p); err != nil {
@@ -328,7 +327,7 @@ func (e *editor) list(ctx context.Context, m acp.Message) (any, error) {
 	if p.Dir == "" {
 		apps = nil
 		for _, root := range a.Workspaces() {
-			if a, err := e.newApp("", acp.Open{Dir: root}); err == nil { // one that cannot be worked in is left out
+			if a, err := e.newApp("", acp.Open{Dir: root}); err == nil { // an unusable folder is left out
 				apps = append(apps, a)
 			}
 		}
@@ -347,7 +346,7 @@ func (e *editor) list(ctx context.Context, m acp.Message) (any, error) {
 	return acp.Listed{Sessions: all[:min(len(all), mostListed)]}, nil
 }
 
-// replay tells the editor what was said.
+// replay sends the editor the earlier conversation.
 func (s *edited) replay(ctx context.Context) error {
 	s.face.Replay = true
 	defer func() { s.face.Replay = false }()
@@ -378,7 +377,7 @@ func (s *edited) turn(ctx context.Context, m drive.Message) error {
 		fails   *provider.Error
 	)
 	switch {
-	case err == nil, errors.As(err, &command): // which has said what is wrong
+	case err == nil, errors.As(err, &command): // the command has reported its error
 		return s.reply(m, "end_turn", nil)
 	case ctx.Err() != nil, errors.Is(err, toolrun.ErrRefused):
 		return s.reply(m, "cancelled", nil)
@@ -393,11 +392,11 @@ func (s *edited) turn(ctx context.Context, m drive.Message) error {
 }
 
 func (s *edited) reply(m drive.Message, stop string, err error) error {
-	s.asked.Add(-1) // who has the answer may go on at once
+	s.asked.Add(-1) // a client with the answer may continue immediately
 	return s.conn.Reply(json.RawMessage(m.ID), map[string]string{"stopReason": stop}, err)
 }
 
-// asError is what went wrong in the words of the protocol.
+// asError converts an error to the protocol's form.
 func asError(err error) error {
 	code := acp.CodeInternal
 	switch {

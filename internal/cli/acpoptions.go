@@ -11,7 +11,7 @@ import (
 	"coder/internal/ui/acp"
 )
 
-// options are what the person can choose of the session, which is in that mode.
+// options returns the session's options in mode current.
 func (s *edited) options(current string) []acp.Option {
 	models := s.app.ModelNames()
 	if more := s.named.Load(); more != nil {
@@ -28,8 +28,8 @@ func (s *edited) options(current string) []acp.Option {
 	return acp.Options(acp.Modes{Current: current, Available: s.modes}, model, models)
 }
 
-// offer tells the editor what is chosen now, if it is one that knows of choices:
-// the oldest, which do not say who they are, complain of what they do not know.
+// offer sends the current options to an editor that supports options: the oldest, which do not identify
+// themselves, reject unknown updates.
 func (s *edited) offer(mode string) error {
 	if !s.knows.Load() {
 		return nil
@@ -37,17 +37,17 @@ func (s *edited) offer(mode string) error {
 	return s.face.Offer(s.options(mode))
 }
 
-// askModels asks the endpoint which models it has, and tells the editor.
+// askModels asks the endpoint for its models and sends them to the editor.
 func (s *edited) askModels(ctx context.Context) {
 	known := len(s.app.ModelNames())
 	if names := s.app.Offered(ctx); len(names) > known {
 		s.named.Store(&names)
 		current, _ := s.app.Modes.Current()
-		_ = s.offer(current.Name) // an editor that is gone needs no list
+		_ = s.offer(current.Name) // a lost editor needs no list
 	}
 }
 
-// note tells of a mode that the session went to as of a choice, too.
+// note reports a mode that the session entered by itself as a choice too.
 func (s *edited) note(_ context.Context, r event.Record) error {
 	if m, ok := r.Event.(event.ModeChanged); ok {
 		return s.offer(m.Mode)
@@ -55,7 +55,7 @@ func (s *edited) note(_ context.Context, r event.Record) error {
 	return nil
 }
 
-// choose takes what the person chose, and tells what is chosen now.
+// choose applies the user's choice and returns the current options.
 func (e *editor) choose(ctx context.Context, m acp.Message) (any, error) {
 	var p acp.Selection
 	s, err := e.find(m, &p)
@@ -69,7 +69,7 @@ func (e *editor) choose(ctx context.Context, m acp.Message) (any, error) {
 	})
 	to := ""
 	var why error
-	if !there && p.Option == "model" && p.Value != "" { // the list may not be there yet
+	if !there && p.Option == "model" && p.Value != "" { // the list may not have arrived
 		why = s.app.Takes(ctx, p.Value)
 		there = why == nil
 	}
@@ -89,14 +89,14 @@ func (e *editor) choose(ctx context.Context, m acp.Message) (any, error) {
 	return map[string]any{"configOptions": s.options(cmp.Or(to, current.Name))}, nil
 }
 
-// aboutModes says what modes are for, where they are chosen from a list.
+// aboutModes describes the modes for a list.
 var aboutModes = map[string]string{
 	mode.Build: "works and checks the result; asks before changes and commands", mode.Plan: "reads and plans; changes nothing",
 	mode.Default: "answers and edits; asks before changes and commands", mode.AutoEdit: "edits files without asking; asks before commands",
 	mode.Yolo: "runs everything without approval or checks",
 }
 
-// setMode goes to the mode that the person chose in their editor.
+// setMode switches to the mode that the user chose in the editor.
 func (e *editor) setMode(ctx context.Context, m acp.Message) error {
 	var p acp.Selection
 	s, err := e.find(m, &p)

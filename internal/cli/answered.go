@@ -18,16 +18,14 @@ import (
 	"coder/internal/ui/events"
 )
 
-// answered is a session whose questions a program answers in the words of the
-// events that it is told.
+// answered is a session whose questions a program answers in the vocabulary of its events.
 type answered struct {
 	headless
 	inv *invocation
-	so  uip.Response // the answer to the open question, as far as it came
+	so  uip.Response // the answer to the open question so far
 }
 
-// runAnswered runs the prompt of the command line, and those that come on stdin,
-// and takes answers from there.
+// runAnswered runs the prompt from the command line and those from stdin, and reads answers from stdin.
 func (inv *invocation) runAnswered(ctx context.Context) error {
 	inv.exit.driven.Store(true)
 	for _, name := range inv.flags.passedOver {
@@ -68,7 +66,7 @@ func (inv *invocation) runAnswered(ctx context.Context) error {
 	return cmp.Or(inv.close(ctx, &d.headless, cmp.Or(err, readErr)), failed)
 }
 
-// read takes lines until there are no more: answers, and messages.
+// read handles lines until the input ends: answers and messages.
 func (d *answered) read(ctx context.Context) error {
 	type answerOrMessage struct {
 		events.Reply
@@ -98,7 +96,7 @@ func (d *answered) read(ctx context.Context) error {
 		default:
 			wrong = errors.New(`neither an answer like {"event":"tool:permission:response","data":{"selected":"agree"}} nor a message like ` + messageForm)
 		}
-		if wrong != nil { // what is asked about goes on waiting for its answer
+		if wrong != nil { // the question stays open
 			said := inputf("stdin, line %d: %s", n, message(wrong))
 			d.inv.warn(message(said))
 			garbled = cmp.Or(garbled, error(&exitError{code: ExitCode(said)}))
@@ -106,7 +104,7 @@ func (d *answered) read(ctx context.Context) error {
 	}
 }
 
-// answer takes what the program says to the question that is open.
+// answer applies the program's reply to the open question.
 func (d *answered) answer(ctx context.Context, r events.Reply) error {
 	q, asked := d.Questions.Open()
 	if !asked {

@@ -11,8 +11,8 @@ import (
 	"coder/internal/core/display"
 )
 
-// runBug writes what helps with a bug report into a new folder, shows every file, and
-// keeps the folder if you agree. Nothing is sent anywhere.
+// runBug writes files for a bug report into a new folder, shows each file, and keeps the folder if you
+// agree. It sends nothing.
 func (inv *invocation) runBug(ctx context.Context) error {
 	list, a, unread := inv.examine(ctx)
 	if a == nil {

@@ -12,7 +12,7 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// writeBundle writes a session into one file, for another machine.
+// writeBundle writes a session to one file, for another machine.
 func (inv *invocation) writeBundle(ctx context.Context, a *app.App, id string) error {
 	if f, ok := inv.Stdout.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
@@ -26,7 +26,7 @@ func (inv *invocation) writeBundle(ctx context.Context, a *app.App, id string) e
 	return err
 }
 
-// runImport takes in a session that another machine wrote into a file.
+// runImport imports a session from another machine's file.
 func (inv *invocation) runImport(ctx context.Context, a *app.App) error {
 	name, from := inv.flags.args[0], inv.Stdin
 	if name != "-" {
@@ -54,5 +54,5 @@ func (inv *invocation) runImport(ctx context.Context, a *app.App) error {
 	return inv.tell(lines...)
 }
 
-// maxBundleFile is how large a file is read.
+// maxBundleFile is the largest bundle accepted, in bytes.
 const maxBundleFile = 512 << 20

@@ -1,6 +1,5 @@
-// Package cli is the command line of the program: flags and subcommands, runs
-// without a terminal and what they print, sessions at a terminal, exit codes. It
-// owns nothing that outlives one call of [Main].
+// Package cli is coder's command line: flags and subcommands, non-interactive runs and their output,
+// sessions at a terminal, exit codes. It owns nothing that outlives a call of [Main].
 package cli
 
 import (
@@ -25,23 +24,22 @@ import (
 	xterm "golang.org/x/term"
 )
 
-// Env is the world the program is called in.
+// Env is the program's environment.
 type Env struct {
 	app.Env
 	Args   []string // without the program's name
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
-	// Piped reports whether something other than a person is on stdin.
+	// Piped reports whether stdin is a pipe, file or socket.
 	Piped func() bool
-	// Terminal is the terminal the person sits at, if there is one.
+	// Terminal returns the user's terminal, if there is one.
 	Terminal func() (in, out *os.File, ok bool)
-	// Signals returns a context that ends when the program is told to stop, and
-	// one that ends when it is told so again.
+	// Signals returns a context that ends at the first stop signal, and one that ends at the second.
 	Signals func(context.Context) (first, again context.Context, stop func())
 }
 
-// FromOS is the real world.
+// FromOS returns the real environment.
 func FromOS() Env {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -54,7 +52,7 @@ func FromOS() Env {
 	return Env{
 		Env:  app.Env{Exe: exe, Environ: os.Environ(), Dir: dir, Now: time.Now},
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Piped: func() bool { // a pipe, a file or a socket, rather than a terminal or the null device
+		Piped: func() bool { // a pipe, a file or a socket, not a terminal or the null device
 			info, err := os.Stdin.Stat()
 			return err == nil && info.Mode()&os.ModeCharDevice == 0
 		},
@@ -75,11 +73,11 @@ func Main(env Env) int {
 		exit: &shutdown{patience: env.Patience, leaving: make(chan struct{})}}
 	err := inv.exit.watch(ctx, again, func() error { return inv.kept(inv.run(ctx)) })
 	if errors.Is(err, syscall.EPIPE) && inv.flags != nil && inv.flags.command != nil {
-		err = &exitError{code: ExitError} // whoever read it has read enough
+		err = &exitError{code: ExitError} // the reader has closed the pipe
 	}
 	if text := message(err); text != "" {
 		words := inv.words
-		if errors.Is(err, errStuck) { // what is stuck may still be at work on it
+		if errors.Is(err, errStuck) { // the stuck work may still use it
 			words = i18n.For(i18n.Choose(asked("lang", env.Args), env.Getenv))
 		}
 		complain(env.Stderr, words.Said(text), columns)
@@ -87,14 +85,14 @@ func Main(env Env) int {
 	return ExitCode(err)
 }
 
-// complain tells the person what went wrong, in lines of so many columns; 0: in any.
+// complain prints an error to the user, wrapped to columns; 0 disables wrapping.
 func complain(w io.Writer, text string, columns int) {
 	for line := range strings.Lines(text) {
 		fmt.Fprintln(w, ink.Folded("coder: "+sanitize.Mask(strings.TrimRight(line, "\n")), columns))
 	}
 }
 
-// width is how many columns w has, if it is a terminal, else 0.
+// width returns w's columns if it is a terminal, else 0.
 func width(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if columns, _, err := xterm.GetSize(int(f.Fd())); err == nil {
@@ -104,26 +102,26 @@ func width(w io.Writer) int {
 	return 0
 }
 
-// isTerminal reports whether what is written is shown as it comes.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && xterm.IsTerminal(int(f.Fd()))
 }
 
-// invocation is one call of the program: its world, its command line, the
-// settings of the workspace and the language of the person.
+// invocation is one call of the program: its environment, its command line, the workspace's settings and
+// the user's language.
 type invocation struct {
 	Env
 	columns  int  // of Stdout, if it is a terminal
 	onScreen bool // Stdout is a terminal
 	flags    *flags
 	settings app.Settings
-	loadErr  error // what is wrong with them
+	loadErr  error // their error
 	words    *i18n.Printer
 	input    *stdio.Reader // of Stdin
 	exit     *shutdown
-	unkept   *unkept // nil notes nothing
-	below    string  // where the program was called, if the sessions asked about are those of a folder above
+	unkept   *unkept // nil records nothing
+	below    string  // the folder of the call, if the project is a folder above
 }
 
 func (inv *invocation) run(ctx context.Context) error {
@@ -136,7 +134,7 @@ func (inv *invocation) run(ctx context.Context) error {
 	}
 	fl, err := parseFlags(inv.Args)
 	if err != nil {
-		inv.load(&flags{Options: app.Options{Lang: asked("lang", inv.Args)}}) // for the language it is said in
+		inv.load(&flags{Options: app.Options{Lang: asked("lang", inv.Args)}}) // for the language of its error
 		return err
 	}
 	if fl.version {
@@ -178,9 +176,8 @@ func (inv *invocation) runVersion(context.Context) error {
 	return err
 }
 
-// load reads the settings of the workspace, and finds the language of the
-// person: that of the flag, of the settings, or of the environment. Programs are
-// spoken to in one language only.
+// load reads the workspace's settings, and determines the user's language: from the flag, the settings
+// or the environment. Programs always get English.
 func (inv *invocation) load(fl *flags) {
 	inv.flags = fl
 	inv.settings, inv.loadErr = app.Load(inv.Env.Env, fl.Options)
@@ -194,8 +191,7 @@ func (inv *invocation) load(fl *flags) {
 	}
 }
 
-// asked is the value that a command line gives a flag, though it may be wrong
-// elsewhere.
+// asked returns a flag's value, even if the rest of the command line is invalid.
 func asked(flag string, args []string) (value string) {
 	for i, arg := range args {
 		switch joined, ok := strings.CutPrefix(arg, "--"+flag+"="); {
@@ -208,7 +204,7 @@ func asked(flag string, args []string) (value string) {
 	return value
 }
 
-// newApp puts the program together for the workspace.
+// newApp builds the program for the workspace.
 func (inv *invocation) newApp(warn func(string)) (*app.App, error) {
 	if err := cmp.Or(inv.loadErr, inv.readTexts()); err != nil {
 		return nil, err
@@ -218,16 +214,15 @@ func (inv *invocation) newApp(warn func(string)) (*app.App, error) {
 	return app.New(inv.Env.Env, o, inv.settings, warn)
 }
 
-// speech is how what is written down for the person speaks.
+// speech returns the wording of documents for the user.
 func (inv *invocation) speech() export.Speech {
 	return export.Speech{Words: inv.words, Lang: inv.words.Lang(), Width: ink.Width}
 }
 
-// warn tells the person something that is not part of any turn.
+// warn prints a message outside turns to the user.
 func (inv *invocation) warn(text string) { fmt.Fprintln(inv.Stderr, "coder: "+inv.words.Said(text)) }
 
-// print writes lines to stdout. A long answer goes there in pieces, since each is copied on
-// its way.
+// print writes lines to stdout. It writes a long answer in pieces, since each write copies its text.
 func (inv *invocation) print(lines ...string) error {
 	const piece = 64 << 10
 	text := strings.Join(lines, "\n")
@@ -240,8 +235,8 @@ func (inv *invocation) print(lines ...string) error {
 	return err
 }
 
-// foreign is text of others made fit for stdout: a terminal would obey what is in it, a
-// file or a program gets it as it is.
+// foreign makes untrusted text safe for stdout: a terminal would obey its escape sequences, a file or a
+// program gets it unchanged.
 func (inv *invocation) foreign(text string) string {
 	if inv.onScreen {
 		return sanitize.Text(text)
@@ -249,8 +244,8 @@ func (inv *invocation) foreign(text string) string {
 	return text
 }
 
-// tell writes lines for people to stdout, broken between words for a terminal. What is
-// painted is laid out already.
+// tell writes lines for the user to stdout, wrapped between words on a terminal. Colored text is already
+// laid out.
 func (inv *invocation) tell(lines ...string) error {
 	for i, line := range lines {
 		if !strings.ContainsRune(line, '\x1b') {
@@ -260,11 +255,11 @@ func (inv *invocation) tell(lines ...string) error {
 	return inv.print(lines...)
 }
 
-// printJSON writes v to stdout, for programs.
+// printJSON writes v to stdout as JSON.
 func (inv *invocation) printJSON(v any) error {
 	_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(v))
 	return err
 }
 
-// oneLine is foreign text made fit for a list.
+// oneLine makes untrusted text fit for one line of a list.
 func oneLine(s string) string { return sanitize.Line(s, 400) }

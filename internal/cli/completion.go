@@ -13,8 +13,8 @@ import (
 	"coder/internal/config"
 )
 
-// The scripts that make shells complete the command line. They ask the program
-// itself ([completeName]), so they need no change when it learns something.
+// The scripts for shell completion. They call the program ([completeName]), so they need no change when
+// commands or flags are added.
 var (
 	//go:embed completion/coder.bash
 	bashCompletion string
@@ -28,7 +28,7 @@ var (
 
 var shellNames = []string{"bash", "zsh", "fish", "powershell"}
 
-// runCompletion prints the script for a shell.
+// runCompletion prints the completion script for a shell.
 func (inv *invocation) runCompletion(context.Context) error {
 	script, ok := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion, "powershell": powershellCompletion}[strings.Join(inv.flags.args, " ")]
 	if !ok {
@@ -38,18 +38,16 @@ func (inv *invocation) runCompletion(context.Context) error {
 	return err
 }
 
-// completeName is the first argument with which a shell's script asks how the
-// last of the words that follow can go on.
+// completeName is the first argument of a script's request to complete the last of the following words.
 const completeName = "__complete"
 
-// What a script is told to do itself.
+// Instructions to the script.
 const (
 	completeFiles = ":files"
 	completeDirs  = ":dirs"
 )
 
-// complete prints how the last of words can go on, a line each: the word, and
-// after a tab what it is.
+// complete prints the completions of the last word, one a line: the word, a tab and its description.
 func (inv *invocation) complete(ctx context.Context, words []string) error {
 	line, prefix := splitWords(words)
 	current, before := line[len(line)-1], line[:len(line)-1]
@@ -68,7 +66,7 @@ func (inv *invocation) complete(ctx context.Context, words []string) error {
 		}
 		return known[i], true
 	}
-	var plain []string // the words that are no flags, nor their values
+	var plain []string // words that are neither flags nor their values
 	for i := 0; i < len(before); i++ {
 		if before[i] == "--" {
 			return nil // a prompt
@@ -78,7 +76,7 @@ func (inv *invocation) complete(ctx context.Context, words []string) error {
 		case isFlag && o.value != "" && i == len(before)-1:
 			offered := false
 			inv.completeValue(ctx, o, func(word, about string) { offered = true; print(word, about) })
-			if !o.optional || offered { // a subcommand is no session
+			if !o.optional || offered { // a subcommand is not a session
 				return nil
 			}
 		case isFlag && o.value != "" && !o.optional:
@@ -99,9 +97,8 @@ func (inv *invocation) complete(ctx context.Context, words []string) error {
 	return nil
 }
 
-// splitWords is a line as the program would get it, the last word being the one
-// that is typed, and what stands before that one in the same word. Some shells
-// part words at "=" too.
+// splitWords returns the line as the program would receive it, its last word being the one typed, and
+// the part of that word before it. Some shells split words at "=" too.
 func splitWords(words []string) (line []string, prefix string) {
 	for i, w := range words {
 		switch {
@@ -126,7 +123,7 @@ func splitWords(words []string) (line []string, prefix string) {
 	return line, prefix
 }
 
-// completeValue prints what the value of a flag can be.
+// completeValue prints the possible values of a flag.
 func (inv *invocation) completeValue(ctx context.Context, o option, print func(word, about string)) {
 	switch {
 	case strings.HasPrefix(o.value, "FILE"):
@@ -160,11 +157,11 @@ func (inv *invocation) completeValue(ctx context.Context, o option, print func(w
 	}
 }
 
-// notInWords are signs that mean something to a shell, or part what it is told. A
-// name goes into the command line as it is, and servers choose theirs.
+// notInWords are characters with a meaning to a shell or to the script. A name goes into the command
+// line unquoted, and servers choose their names.
 const notInWords = " \t\r\n\x1b\"'`$\\&|;<>()*?[]{}!"
 
-// completeWord prints what the next word that is no flag can be.
+// completeWord prints the possible next words that are not flags.
 func (inv *invocation) completeWord(ctx context.Context, plain []string, print func(word, about string)) {
 	all := subcommands()
 	if len(plain) == 0 {
@@ -211,7 +208,7 @@ func (inv *invocation) completeWord(ctx context.Context, plain []string, print f
 	}
 }
 
-// completeSessions prints the sessions kept here, the newest first.
+// completeSessions prints the sessions, newest first.
 func (inv *invocation) completeSessions(ctx context.Context, print func(word, about string)) {
 	a, err := inv.newApp(func(string) {})
 	if err != nil {

@@ -16,9 +16,8 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// runConfig shows the configuration: the values in force and where each came
-// from, the files that are read, or the schema of those files. What is wrong
-// with the settings only matters where they are shown.
+// runConfig shows the configuration: the effective values and their sources, the files, or the schema of
+// those files. Errors in the settings matter only where they are shown.
 func (inv *invocation) runConfig(context.Context) error {
 	what, rest := "show", []string(nil)
 	if len(inv.flags.args) > 0 {
@@ -54,7 +53,7 @@ func (inv *invocation) runConfig(context.Context) error {
 			}
 			return inv.show(t)
 		}
-		const wide = 32 // a longer value pushes no other to the right
+		const wide = 32 // a longer value does not shift the others
 		for _, r := range rows {
 			if key = max(key, ink.Width(r.Key)); ink.Width(r.Value) <= wide {
 				value = max(value, ink.Width(r.Value))
@@ -92,8 +91,8 @@ func (inv *invocation) printSchema(schema json.RawMessage) error {
 	return inv.print(b.String())
 }
 
-// runTrust trusts a workspace as it is now, and shows what its settings do then, or
-// ends that. Settings that cannot be used are not trusted.
+// runTrust trusts a workspace with its current settings, and shows what they do, or revokes that.
+// Invalid settings are not trusted.
 func (inv *invocation) runTrust(context.Context) error {
 	fl, root, words := inv.flags, inv.settings.Root, inv.words
 	if root == "" {

@@ -21,24 +21,24 @@ import (
 	"coder/internal/ui/tty"
 )
 
-// console asks you for lines, choices and secrets, outside a session. At a terminal lists have arrows;
-// in plain lines, in a pipe and in tests they have numbers.
+// console asks you for lines, choices and secrets outside a session. Lists have arrows at a terminal,
+// and numbers in plain lines, in a pipe and in tests.
 type console struct {
 	words   *i18n.Printer
 	out     io.Writer
-	in      *stdio.Reader // nil where nobody answers
+	in      *stdio.Reader // nil if nobody can answer
 	keys    *os.File      // the terminal that in reads, if it is one
 	tty     *os.File      // the terminal that out writes to, if it is one
 	ascii   bool
-	lines   bool // draw nothing again
+	lines   bool // never redraw
 	palette term.Palette
-	onStuck func(func()) // says how the terminal is given back if the program hangs; may be nil
+	onStuck func(func()) // sets how to restore the terminal if the program hangs; may be nil
 }
 
-// errUnanswered reports that nobody answered: the input ended.
+// errUnanswered reports that the input ended without an answer.
 var errUnanswered = errors.New("no answer")
 
-// asker asks questions at the terminal; nil without one.
+// asker returns a console that asks at the terminal; nil without one.
 func (inv *invocation) asker(ctx context.Context) *console {
 	in, out, ok := inv.Terminal()
 	if !ok {
@@ -47,7 +47,7 @@ func (inv *invocation) asker(ctx context.Context) *console {
 	return inv.console(stdio.NewReader(in), stdio.NewWriter(ctx, out), in, out)
 }
 
-// console asks at a terminal that is already open.
+// console returns a console for an open terminal.
 func (inv *invocation) console(lines *stdio.Reader, printer io.Writer, in, out *os.File) *console {
 	c := &console{words: inv.words, out: printer, in: lines, keys: in, tty: out, ascii: inv.ascii(), lines: inv.inLines(), palette: inv.palette(true)}
 	if inv.exit != nil {
@@ -56,7 +56,7 @@ func (inv *invocation) console(lines *stdio.Reader, printer io.Writer, in, out *
 	return c
 }
 
-// say prints lines. What looks like a key in them is masked.
+// say prints lines, with keys masked.
 func (c *console) say(lines ...string) {
 	fmt.Fprintln(c.out, ink.Folded(sanitize.Mask(strings.Join(lines, "\n")), c.width()))
 }
@@ -71,7 +71,7 @@ func (c *console) table(t display.Table) {
 	}
 }
 
-// width is how many columns there are now; 0: any.
+// width returns the current columns; 0: unlimited.
 func (c *console) width() int {
 	if c.tty == nil {
 		return 0
@@ -79,18 +79,17 @@ func (c *console) width() int {
 	return width(c.tty)
 }
 
-// foldedQuestion is a question broken between words for a terminal of this width, with the
-// blank before what is typed.
+// foldedQuestion wraps a question to width, ending in the space before the answer.
 func foldedQuestion(question string, width int) string {
 	words := strings.TrimRight(question, " ")
 	return ink.Folded(words, width) + question[len(words):]
 }
 
-// keysDoNothing is said where keys were pressed that are no letters.
+// keysDoNothing is shown after keys that are not characters.
 const keysDoNothing = "arrows and similar keys do nothing here: type the answer"
 
-// hasKeys reports whether keys were pressed that are no letters: the terminal sends what it
-// calls them.
+// hasKeys reports whether a line contains keys that are not characters: the terminal sends them as
+// escape sequences.
 func hasKeys(line string) bool {
 	return strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
 }
@@ -122,7 +121,7 @@ func (c *console) read(ctx context.Context) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// secret asks for a line that is not shown, nor kept by the terminal.
+// secret asks for a line that the terminal neither shows nor saves.
 func (c *console) secret(ctx context.Context, question string) (string, error) {
 	fmt.Fprint(c.out, foldedQuestion(question, c.width()))
 	if c.keys != nil {
@@ -130,7 +129,7 @@ func (c *console) secret(ctx context.Context, question string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("ask for the key: %w", err)
 		}
-		again := func() { _ = show() } // a terminal that is gone shows nothing
+		again := func() { _ = show() } // a lost terminal shows nothing
 		defer again()
 		if c.onStuck != nil {
 			c.onStuck(again)
@@ -144,7 +143,7 @@ func (c *console) secret(ctx context.Context, question string) (string, error) {
 	return strings.TrimSpace(sanitize.Text(line)), nil
 }
 
-// confirm asks a yes-or-no question. Where nobody answers it is no.
+// confirm asks a yes-or-no question. No answer means no.
 func (c *console) confirm(ctx context.Context, question string, byDefault bool) (bool, error) {
 	for {
 		line, err := c.line(ctx, question)
@@ -166,8 +165,8 @@ func (c *console) confirm(ctx context.Context, question string, byDefault bool) 
 	}
 }
 
-// choose lets you choose from a list: with arrows, by a number, or by words. Enter takes the
-// highlighted item. It returns errUnanswered if you leave the list.
+// choose lets you choose from a list: with arrows, by number, or by words. Enter accepts the highlighted
+// item. It returns errUnanswered if you leave the list.
 func (c *console) choose(ctx context.Context, p lineedit.Picker) (value string, err error) {
 	p.Numbered = true
 	if c.keys == nil || c.tty == nil || c.lines {
@@ -182,7 +181,7 @@ func (c *console) choose(ctx context.Context, p lineedit.Picker) (value string, 
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
 	if c.onStuck != nil {
-		c.onStuck(func() { _ = keys.Restore() }) // nobody is left to tell
+		c.onStuck(func() { _ = keys.Restore() }) // no one is left to see an error
 	}
 	if err := keys.Raw(); err != nil {
 		return "", fmt.Errorf("open the terminal: %w", err)
@@ -226,10 +225,10 @@ func (c *console) chooseByLine(ctx context.Context, p lineedit.Picker) (string, 
 	}
 }
 
-// mostOffered is how many items of a list are printed at a time.
+// mostOffered is the most items of a list printed at a time.
 const mostOffered = 20
 
-// list is a list that is open at a terminal.
+// list is an open list at a terminal.
 type list struct {
 	picker *lineedit.Picker
 	keys   *tty.Terminal
@@ -237,7 +236,7 @@ type list struct {
 	words  *i18n.Printer
 }
 
-// run lets you choose, and leaves one line behind that says what you chose.
+// run lets you choose, and leaves one line that shows the choice.
 func (l *list) run(ctx context.Context) (value string, err error) {
 	defer func() { err = errors.Join(err, l.screen.SetLive(nil, 0, 0)) }()
 	for {

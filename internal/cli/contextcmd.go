@@ -9,7 +9,7 @@ import (
 	"coder/internal/slash"
 )
 
-// runContext tells what filled the window of a session, and what that cost.
+// runContext shows what filled a session's window, and its cost.
 func (inv *invocation) runContext(ctx context.Context, a *app.App) error {
 	id, err := a.Store().Known(ctx, inv.flags.args[0])
 	if err != nil {

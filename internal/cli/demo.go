@@ -38,12 +38,12 @@ import (
 //go:embed demo
 var demoFiles embed.FS
 
-// demoProject is the project that the demo repairs, without its go.mod.
+// demoProject lists the files of the project that the demo repairs, without its go.mod.
 var demoProject = []string{"pages.go", "pages_test.go"}
 
-// runDemo lets a scripted model repair a small project in a temporary folder,
-// and then shows what is kept of it. Everything but the model is the real
-// program. A person at the terminal is asked; in a pipe nobody is.
+// runDemo lets a scripted model repair a small project in a temporary folder, and then shows what was
+// recorded. Everything but the model is the real program. It asks the user at a terminal, and nobody in
+// a pipe.
 func (inv *invocation) runDemo(ctx context.Context) error {
 	if inv.flags.crash {
 		return inv.runCrashDemo(ctx)
@@ -67,8 +67,7 @@ func (inv *invocation) runDemo(ctx context.Context) error {
 	return t.open(ctx, t.demonstrate)
 }
 
-// forDemo is the invocation in which the demo runs: of the person's own flags
-// only those hold that say how to talk with them.
+// forDemo returns the invocation for the demo: of the user's flags only those about the dialogue apply.
 func (inv *invocation) forDemo(dir string, autoApprove bool) *invocation {
 	demo := *inv
 	set := []string{"GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on"}
@@ -84,11 +83,9 @@ func (inv *invocation) forDemo(dir string, autoApprove bool) *invocation {
 	return &demo
 }
 
-// newDemo is the program for the demo. The script is written for the
-// names that tools have by themselves, called the way the API does, and runs
-// the tests itself, so that the program need not ask to run them once more.
-// What the person allows here for always goes with the folder. Where nobody
-// watches, the model does not pause to think.
+// newDemo builds the program for the demo. The script uses the default tool names, called as the API
+// does, and runs the tests itself, so the program need not ask to run them again. The user's "always"
+// grants end with the folder. In a pipe the model does not pause to think.
 func (inv *invocation) newDemo(warn func(string)) (*app.App, error) {
 	a, err := inv.newApp(warn)
 	if err != nil {
@@ -129,7 +126,7 @@ func unpackDemo() (string, error) {
 		return "", err
 	}
 	for _, name := range demoProject {
-		text, err := demoFiles.ReadFile("demo/" + name + ".txt") // as it is unpacked
+		text, err := demoFiles.ReadFile("demo/" + name + ".txt") // the unpacked content
 		if err != nil {
 			return "", err
 		}
@@ -140,7 +137,7 @@ func unpackDemo() (string, error) {
 	return dir, nil
 }
 
-// introduceDemo says what is about to be seen, and first what is not real.
+// introduceDemo says what the demo shows, and first what is not real.
 func (inv *invocation) introduceDemo(w io.Writer) error {
 	words := inv.words
 	lines := []string{words.T("The model in this demo is a script: its replies were written in advance. Everything else is the real program.")}
@@ -182,11 +179,10 @@ func (inv *invocation) demoInPipe(ctx context.Context) error {
 	return errors.Join(err, after.ofSession(ctx))
 }
 
-// errTurnOver ends the conversation of the demo after its turn.
+// errTurnOver ends the demo's conversation after its turn.
 var errTurnOver = errors.New("the turn is over")
 
-// demonstrate opens the session, runs the one turn of the demo, and shows what
-// came of it.
+// demonstrate opens the session, runs the demo's turn, and shows the result.
 func (t *terminal) demonstrate(ctx context.Context) (err error) {
 	if err := t.begin(ctx, t.inv.flags.session); err != nil {
 		return err
@@ -199,7 +195,7 @@ func (t *terminal) demonstrate(ctx context.Context) (err error) {
 		turnErr = err
 		return errTurnOver
 	}
-	err = t.face.Run(ctx, lineedit.Draft{}.Then(t.inv.demoPrompt()), false) // what went wrong in it has been shown
+	err = t.face.Run(ctx, lineedit.Draft{}.Then(t.inv.demoPrompt()), false) // its error was shown
 	switch {
 	case errors.Is(err, repl.ErrInterrupted):
 		err = &exitError{code: ExitInterrupted}
@@ -214,8 +210,7 @@ func (t *terminal) demonstrate(ctx context.Context) (err error) {
 	return errors.Join(err, report.ofSession(ctx))
 }
 
-// demoReport shows what is left of the demo's turn: what changed, that it can
-// be taken back, what is on record and where.
+// demoReport shows the result of the demo's turn: the changes, that they can be undone, and the records.
 type demoReport struct {
 	inv     *invocation
 	app     *app.App
@@ -227,10 +222,10 @@ type demoReport struct {
 	session string
 }
 
-// ofTurn shows the diff, takes the turn back, and does it again.
+// ofTurn shows the diff, undoes the turn, and redoes it.
 func (d *demoReport) ofTurn(ctx context.Context, s *supervisor.Session) error {
 	if ctx.Err() != nil {
-		return nil // the program was told to stop
+		return nil // the program should stop
 	}
 	d.session = s.ID
 	if err := d.diff(ctx); err != nil {
@@ -258,7 +253,7 @@ func (d *demoReport) ofTurn(ctx context.Context, s *supervisor.Session) error {
 	return d.part(words.T("Redo"), d.files("restored to after the turn: %s", did)...)
 }
 
-// files tells what undoing or redoing did to files.
+// files describes what an undo or redo did to files.
 func (d *demoReport) files(as string, r undo.Plan) (lines []string) {
 	words := d.inv.words
 	if back := slices.Concat(r.Restored, r.Removed); len(back) > 0 {
@@ -273,17 +268,17 @@ func (d *demoReport) files(as string, r undo.Plan) (lines []string) {
 	return lines
 }
 
-// part shows lines under a heading.
+// part prints lines under a heading.
 func (d *demoReport) part(heading string, lines ...string) error {
 	for i, line := range lines {
-		if !strings.ContainsRune(line, '\x1b') { // what is painted is laid out already
+		if !strings.ContainsRune(line, '\x1b') { // colored text is already laid out
 			lines[i] = ink.Folded(line, d.columns())
 		}
 	}
 	return d.say(d.colours.Paint(ink.Tool, "== "+heading) + "\n" + strings.Join(lines, "\n"))
 }
 
-// columns is how wide the terminal is; 0 if nobody knows.
+// columns returns the terminal's width; 0 if unknown.
 func (d *demoReport) columns() int {
 	if d.width == nil {
 		return 0
@@ -292,10 +287,10 @@ func (d *demoReport) columns() int {
 	return cols
 }
 
-// maxDemoFile bounds what is read of a file of the demo.
+// maxDemoFile is the most read of a demo file, in bytes.
 const maxDemoFile = 64 << 20
 
-// diff shows how the files differ from those that were unpacked.
+// diff shows the changes since the files were unpacked.
 func (d *demoReport) diff(ctx context.Context) error {
 	var all strings.Builder
 	for _, name := range demoProject {
@@ -320,11 +315,11 @@ func (d *demoReport) diff(ctx context.Context) error {
 	return d.out.Emit(ctx, event.Record{Event: event.LocalAdded{Blocks: display.Blocks{display.Counted(all.String())}}})
 }
 
-// mostEffect is how much of what a call touches a line of the audit shows.
+// mostEffect is the most shown of a call's target in a line of the audit.
 const mostEffect = 40
 
-// ofSession shows what is on record once the session is closed: the calls, whether
-// the logs hold, where everything is, and what to do next.
+// ofSession shows the records after the session is closed: the calls, whether the logs are intact, where
+// everything is, and what to do next.
 func (d *demoReport) ofSession(ctx context.Context) error {
 	if ctx.Err() != nil || d.session == "" {
 		return nil
@@ -345,7 +340,7 @@ func (d *demoReport) ofSession(ctx context.Context) error {
 		Align: []ink.Align{ink.Left, ink.Left, ink.Right}, ASCII: d.inv.ascii(),
 	}
 	for _, c := range calls {
-		what, took := c.Requested.Tool, "?" // nobody knows
+		what, took := c.Requested.Tool, "?" // unknown
 		if i := slices.IndexFunc(c.Requested.Effects, func(e event.Effect) bool { return e.Target != "" && len(e.Target) <= mostEffect }); i >= 0 {
 			what += " " + c.Requested.Effects[i].Target
 		}

@@ -21,21 +21,21 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// crashDemo shows a session whose process is killed while a command runs, and that a
-// second process continues it. Both are this program, run as anybody runs it.
+// crashDemo shows a session whose process is killed during a command, and a second process that
+// continues it. Both run this program normally.
 type crashDemo struct {
 	*invocation
-	dir string // of the project
+	dir string // the project's folder
 }
 
 const (
 	crashSession = "crash"
 	crashFile    = "steps.txt"
-	crashWait    = 30 * time.Second // for the command to be under way
+	crashWait    = 30 * time.Second // timeout for the command to start
 	crashPause   = 20 * time.Millisecond
 )
 
-// runCrashDemo plays the demo.
+// runCrashDemo runs the demo.
 func (inv *invocation) runCrashDemo(ctx context.Context) error {
 	top, err := demoFolder()
 	if err != nil {
@@ -94,13 +94,12 @@ func (d crashDemo) unpack(top string) error {
 
 func (d crashDemo) script(name string) string { return filepath.Join(filepath.Dir(d.dir), name+".txt") }
 
-// command is what is typed to do the same by hand.
+// command returns the command line that does the same by hand.
 func (d crashDemo) command(args ...string) string {
 	return "$ coder " + strings.Join(append(args, "…"), " ")
 }
 
-// start makes the command of a process that works in the session. What it prints is
-// indented.
+// start returns the command of a process that works in the session, with indented output.
 func (d crashDemo) start(ctx context.Context, script string, args ...string) *program.Cmd {
 	args = append([]string{"-p", "--cwd", d.dir, "--auto-approve", "--script", d.script(script), "--lang", d.words.Lang()}, args...)
 	cmd := program.Exactly(ctx, d.Exe, args...)
@@ -111,8 +110,7 @@ func (d crashDemo) start(ctx context.Context, script string, args ...string) *pr
 	return cmd
 }
 
-// kill runs the first process until its second command has written its line, and then
-// kills it.
+// kill runs the first process until its second command has written its line, and then kills it.
 func (d crashDemo) kill(ctx context.Context) (pid int, err error) {
 	cmd := d.start(ctx, "crash", "--session-id", crashSession, d.words.T("write one, two and three into steps.txt"))
 	if err := cmd.Start(); err != nil {
@@ -137,13 +135,13 @@ func (d crashDemo) kill(ctx context.Context) (pid int, err error) {
 	}
 }
 
-// steps are the lines that the commands have written.
+// steps returns the lines that the commands have written.
 func (d crashDemo) steps() []string {
-	text, _ := repofile.Below(d.dir).Read(crashFile, maxDemoFile) // without it there are none
+	text, _ := repofile.Below(d.dir).Read(crashFile, maxDemoFile) // the file may not exist
 	return strings.Fields(string(text))
 }
 
-// verdict counts what ran and what is on record.
+// verdict counts the commands that ran and the records.
 func (d crashDemo) verdict(ctx context.Context) error {
 	there := *d.invocation
 	there.load(&flags{Options: app.Options{Dir: d.dir, Lang: d.flags.Lang}, outputFormat: "text"})
@@ -175,10 +173,10 @@ func (d crashDemo) verdict(ctx context.Context) error {
 		t("The folder is yours now; to remove it: rm -r %s", filepath.Dir(d.dir)))...)
 }
 
-// indented sets lines apart from those of the demo itself.
+// indented separates a process's lines from the demo's own.
 type indented struct {
 	w    io.Writer
-	open bool // the last line has no end yet
+	open bool // the last line is incomplete
 }
 
 func (i *indented) Write(p []byte) (int, error) {

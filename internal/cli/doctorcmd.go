@@ -10,7 +10,7 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// runDoctor says of everything the program needs how it stands, and what to do.
+// runDoctor checks everything that the program needs, and says what to do.
 func (inv *invocation) runDoctor(ctx context.Context) (err error) {
 	list, _, unread := inv.examine(ctx)
 	if list == nil {
@@ -41,8 +41,8 @@ func (inv *invocation) runDoctor(ctx context.Context) (err error) {
 	return err
 }
 
-// examine looks at everything. Unread says why the settings cannot be read; a is nil if
-// there is no program without them, and list if there is no folder to work in.
+// examine checks everything. unread says why the settings cannot be read; a is nil if the program cannot
+// be built without them, and list is nil without a usable folder.
 func (inv *invocation) examine(ctx context.Context) (list []app.Finding, a *app.App, unread error) {
 	unread = cmp.Or(inv.loadErr, inv.readTexts())
 	if inv.settings.Project == "" {
@@ -63,7 +63,7 @@ func (inv *invocation) examine(ctx context.Context) (list []app.Finding, a *app.
 	return list, a, unread
 }
 
-// examineTerminal looks at what the terminal can do.
+// examineTerminal checks the terminal's capabilities.
 func (inv *invocation) examineTerminal() app.Finding {
 	term := oneLine(inv.Getenv("TERM"))
 	locale := strings.ToUpper(inv.Getenv("LC_ALL") + inv.Getenv("LC_CTYPE") + inv.Getenv("LANG"))

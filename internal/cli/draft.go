@@ -11,8 +11,7 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// sent, remember and unsent keep what is typed, remember for Ctrl+R alone. That it cannot be
-// is no reason to stop typing.
+// sent, remember and unsent save typed text, remember only for Ctrl+R. An error does not stop typing.
 func (t *terminal) sent(text string)     { t.app.Sent(t.session().ID, text) }
 func (t *terminal) remember(text string) { _ = t.app.Typed().Add(text) }
 
@@ -21,8 +20,8 @@ func (t *terminal) unsent(u repl.Unsent) {
 	_ = t.app.Typed().Keep(t.session().ID, typed.Draft{Queue: u.Queue, Text: u.Draft, Pastes: u.Pastes, Question: a.Question, Given: a.Given, Answer: a.Text, Mode: a.Mode})
 }
 
-// onlyDraft reports whether there is no session to go back to but one in which something
-// was typed and nothing sent: no other, or another that is open elsewhere.
+// onlyDraft reports whether the only session to continue has a draft but no message: there is no other,
+// or the other is open elsewhere.
 func (t *terminal) onlyDraft() bool {
 	store := t.app.Store()
 	last, err := store.Last()
@@ -38,8 +37,8 @@ func isCommand(text string) bool {
 	return strings.HasPrefix(text, "/") || strings.HasPrefix(text, "!")
 }
 
-// putDraft puts what was typed and not sent where it was typed: at the question that is
-// about to be asked again, or at the prompt.
+// putDraft restores the unsent text where it was typed: at the question that is about to be asked again,
+// or at the prompt.
 func (t *terminal) putDraft(ctx context.Context, wanted typed.Wanted) {
 	draft, begun := t.app.Unsent(t.session().ID, wanted), repl.Answer{}
 	if saved := t.inEditor(); saved != "" {
@@ -50,17 +49,17 @@ func (t *terminal) putDraft(ctx context.Context, wanted typed.Wanted) {
 		draft.Answer = ""
 	}
 	asked, left := t.session().LeftCommand()
-	if draft.Mode != "" && left { // there is no step that it could wait for
-		_ = t.session().SwitchMode(ctx, draft.Mode, t.face.Out()) // it says so itself where it cannot
+	if draft.Mode != "" && left { // no running turn that the mode could wait for
+		_ = t.session().SwitchMode(ctx, draft.Mode, t.face.Out()) // SwitchMode reports its error itself
 	}
-	if asked != "" { // to be sent again; nobody but its question would want the answer
+	if asked != "" { // will be sent again; the answer is only for its question
 		draft.Answer = ""
 		draft.Text = cmp.Or(draft.Whole(), asked)
 		draft.Queue = nil
 	}
 	parts := draft.Parts()
-	if len(parts) > 1 { // what stands behind a command would be taken for its arguments
-		typed := isCommand(draft.Text) // which was not queued, and stays
+	if len(parts) > 1 { // text after a command would become its arguments
+		typed := isCommand(draft.Text) // a typed command was not queued, and stays
 		parts = slices.DeleteFunc(parts, func(text string) bool {
 			drop := isCommand(text)
 			if typed {
@@ -68,14 +67,14 @@ func (t *terminal) putDraft(ctx context.Context, wanted typed.Wanted) {
 			}
 			if drop {
 				t.remember(text)
-				_ = t.say(ink.Dim, t.inv.words.T("no longer queued: %s", oneLine(text))) // said if it can be
+				_ = t.say(ink.Dim, t.inv.words.T("no longer queued: %s", oneLine(text))) // errors are ignored
 			}
 			return drop
 		})
 	}
 	text := strings.Join(parts, "\n")
 	for _, part := range append(parts, begun.Text) {
-		t.remember(part) // if it is thrown away
+		t.remember(part) // in case it is discarded
 	}
 	t.face.Put(repl.Unsent{Draft: text, Answer: begun, Pastes: draft.Pastes})
 }

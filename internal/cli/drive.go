@@ -24,36 +24,35 @@ import (
 	"coder/internal/ui/streamjson"
 )
 
-// lineLimit is the longest line taken from a program: pictures come in one.
+// lineLimit is the longest line accepted from a program: pictures are sent on one line.
 const lineLimit = 64 << 20
 
-// driven is a session that a program drives by lines: what it says, asks for and
-// answers comes on stdin, all else goes to stdout.
+// driven is a session that a program drives by lines: its messages, requests and answers come on stdin,
+// everything else goes to stdout.
 type driven struct {
 	inv     *invocation
 	app     *app.App
 	lines   *streamjson.Renderer
-	agents  []string // that work can be handed to, and in about what they are for
+	agents  []string // agents for subtasks, and in about their descriptions
 	about   []string
 	channel control.Channel
-	serving chan error      // how the work ended; nil before the session is open
-	held    []drive.Message // what the next message is to begin with
-	failed  error           // the first turn that went wrong
-	garbled error           // the first line that could not be read
+	serving chan error      // the result of the work; nil before the session is open
+	held    []drive.Message // messages to join with the next one
+	failed  error           // the first turn that failed
+	garbled error           // the first unreadable line
 	over    context.CancelFunc
 
-	used, most atomic.Int64      // tokens of the window, as they were last told
-	dontAsk    atomic.Bool       // what would have to be asked about is refused
-	busy       atomic.Bool       // a turn runs whose result was not told yet
-	rewinds    atomic.Int64      // requests that wait for their turn like messages
-	asked      string            // the program's own id of the message that the turn is about
-	seqs       map[string]uint64 // records of messages, by such ids
+	used, most atomic.Int64      // tokens of the window, as last reported
+	dontAsk    atomic.Bool       // refuse what needs approval
+	busy       atomic.Bool       // a turn is running or its result is not sent
+	rewinds    atomic.Int64      // rewind requests that wait in the queue
+	asked      string            // the program's id of the turn's message
+	seqs       map[string]uint64 // records of messages by the program's ids
 
 	headless // the session, once it is open
 }
 
-// runDriven lets a program drive a session until it sends no more, and what it
-// sent is done.
+// runDriven serves a driving program until it sends no more and everything sent is done.
 func (inv *invocation) runDriven(ctx context.Context) error {
 	inv.exit.driven.Store(true)
 	for _, name := range inv.flags.passedOver {
@@ -73,7 +72,7 @@ func (inv *invocation) runDriven(ctx context.Context) error {
 	d.channel.Asks.Store(inv.flags.decides == "stdio" && !inv.flags.dontAsk)
 	readErr := d.read(reading)
 	if reading.Err() != nil && ctx.Err() == nil {
-		readErr = nil // the queue ended first, and says why
+		readErr = nil // the queue ended first, and has the error
 	}
 	d.channel.Close()
 	if d.serving == nil {
@@ -94,8 +93,8 @@ func (inv *invocation) runDriven(ctx context.Context) error {
 	return cmp.Or(err, d.garbled)
 }
 
-// read takes lines until there are no more. One that cannot be read is answered
-// with an error: the session, and what is asked about in it, goes on.
+// read handles lines until the input ends. An unreadable line is answered with an error: the session and
+// its open question continue.
 func (d *driven) read(ctx context.Context) error {
 	for n := 0; ; {
 		line, wrong, err := nextLine[control.Line](ctx, d.inv.input, &n)
@@ -120,9 +119,8 @@ func (d *driven) read(ctx context.Context) error {
 	}
 }
 
-// nextLine is the next line that holds something, and n grows to its number. One
-// that is not JSON of that form is empty; wrong says of one that is too long that
-// it is.
+// nextLine returns the next nonempty line and sets n to its number. A line that is not JSON of this type
+// returns a zero value; wrong reports one that is too long.
 func nextLine[T any](ctx context.Context, in *stdio.Reader, n *int) (line T, wrong, err error) {
 	text := ""
 	for strings.TrimSpace(text) == "" && err == nil {
@@ -135,12 +133,12 @@ func nextLine[T any](ctx context.Context, in *stdio.Reader, n *int) (line T, wro
 	case err != nil:
 		return line, nil, err
 	case json.Unmarshal([]byte(strings.TrimPrefix(text, "\ufeff")), &line) != nil:
-		return *new(T), nil, nil // without what was read of it
+		return *new(T), nil, nil // discard a partial line
 	}
 	return line, nil, nil
 }
 
-// take does what one line asks for.
+// take handles one line.
 func (d *driven) take(ctx context.Context, line control.Line) error {
 	switch line.Type {
 	case "control_request":
@@ -174,25 +172,24 @@ func (d *driven) take(ctx context.Context, line control.Line) error {
 			return nil
 		}
 		d.Add(m)
-	case "keep_alive", "control_cancel_request": // nothing of what is asked for here takes long enough to be withdrawn
+	case "keep_alive", "control_cancel_request": // no request here takes long enough to be canceled
 	default:
 		d.inv.warn(fmt.Sprintf("skipped: a line of type %s", oneLine(line.Type)))
 	}
 	return nil
 }
 
-// initialization is what a program says of itself at first.
+// initialization is a program's first request.
 type initialization struct {
 	Hooks        map[string][]hooks.CallbackGroup `json:"hooks"`
 	Servers      []string                         `json:"sdkMcpServers"`
-	SystemPrompt json.RawMessage                  `json:"systemPrompt"` // a text, or a list of them
+	SystemPrompt json.RawMessage                  `json:"systemPrompt"` // a text, or a list of texts
 	Append       string                           `json:"appendSystemPrompt"`
 	Schema       json.RawMessage                  `json:"jsonSchema"`
 	Agents       map[string]json.RawMessage       `json:"agents"`
 }
 
-// initialize opens the session with what the program brings, and tells it what
-// there is.
+// initialize opens the session with the program's settings, and sends the session's facts.
 func (d *driven) initialize(ctx context.Context, line control.Line) error {
 	var init initialization
 	err := json.Unmarshal(line.Request, &init)
@@ -239,7 +236,7 @@ func (d *driven) open(ctx context.Context, init *initialization) error {
 	go func() { // runDriven waits for it
 		err := d.Serve(ctx, d.turn)
 		if d.Over() {
-			err = nil // the program wanted the end
+			err = nil // the program requested the end
 		}
 		d.over()
 		d.serving <- err
@@ -247,7 +244,7 @@ func (d *driven) open(ctx context.Context, init *initialization) error {
 	return nil
 }
 
-// adopt takes over what the program brings.
+// adopt applies the program's settings.
 func (d *driven) adopt(init *initialization) error {
 	o := &d.inv.flags.Options
 	list, skipped, err := hooks.Callbacks(init.Hooks)
@@ -264,7 +261,7 @@ func (d *driven) adopt(init *initialization) error {
 	var texts []string
 	if json.Unmarshal(init.SystemPrompt, &texts) != nil {
 		var one string
-		_ = json.Unmarshal(init.SystemPrompt, &one) // what is neither says nothing
+		_ = json.Unmarshal(init.SystemPrompt, &one) // neither form: ignored
 		texts = []string{one}
 	}
 	o.SystemPrompt = cmp.Or(strings.TrimSpace(strings.Join(texts, "\n\n")), o.SystemPrompt)
@@ -275,7 +272,7 @@ func (d *driven) adopt(init *initialization) error {
 	return nil
 }
 
-// greeting is what there is in the session.
+// greeting returns the facts of the session.
 func (d *driven) greeting(init initialization) any {
 	type named struct {
 		Name  string `json:"name"`
@@ -304,8 +301,7 @@ func (d *driven) greeting(init initialization) any {
 	}
 }
 
-// refuse has a message answered with what is wrong with it, in its turn: who sent
-// it waits for a result.
+// refuse answers a message with an error, in its turn: the sender waits for a result.
 func (d *driven) refuse(why string) {
 	d.Add(drive.Message{Do: func(ctx context.Context) error {
 		return d.tell(ctx, func() (string, error) { return "", inputf("%s", why) })
@@ -323,7 +319,7 @@ func (d *driven) turn(ctx context.Context, m drive.Message) error {
 	})
 }
 
-// tell tells that a turn begins, and what came of it.
+// tell reports a turn's start and its result.
 func (d *driven) tell(ctx context.Context, run func() (string, error)) error {
 	d.out.begin()
 	if err := d.lines.Begin(); err != nil {
@@ -348,7 +344,7 @@ func (d *driven) tell(ctx context.Context, run func() (string, error)) error {
 	return nil
 }
 
-// note takes down what is told in no line.
+// note processes events that no line reports.
 func (d *driven) note(_ context.Context, r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
@@ -366,7 +362,7 @@ func (d *driven) note(_ context.Context, r event.Record) error {
 	return nil
 }
 
-// facts are what the session is made of now.
+// facts returns the session's current facts.
 func (d *driven) facts() streamjson.Facts {
 	s := d.Session()
 	m, _ := d.app.Modes.Current()

@@ -11,12 +11,11 @@ import (
 	"coder/internal/policy/rule"
 )
 
-// otherModes are the modes by the names that programs written for another agent
-// have for them.
+// otherModes are the mode names of programs written for another agent.
 var otherModes = []string{"acceptEdits", "bypassPermissions", "dontAsk", "auto"}
 
-// drives reports whether a command line is that of a program which drives the
-// session: what it says that we do not know must not keep it from working.
+// drives reports whether the command line comes from a driving program: unknown flags must not keep it
+// from working.
 func drives(args []string) bool {
 	for i, arg := range args {
 		if arg == "--" {
@@ -33,8 +32,8 @@ func drives(args []string) bool {
 	return false
 }
 
-// spellings are flags of programs written for another agent: other names of our flags, and
-// a few that only such programs use. Shells do not complete them.
+// spellings returns flags of programs written for another agent: other names of our flags, and a few
+// that only such programs use. Shells do not complete them.
 func spellings() []option {
 	list := func(long, help string, take func(*flags, []rule.Spec)) option {
 		return option{long: long, value: "RULES", help: help, set: func(f *flags, v string) error {
@@ -92,7 +91,7 @@ func spellings() []option {
 	}
 }
 
-// effortOf is the level of effort at which a model thinks about as much.
+// effortOf returns the effort level that corresponds to a number of thinking tokens.
 func effortOf(tokens int) string {
 	switch {
 	case tokens <= 0:
@@ -105,8 +104,7 @@ func effortOf(tokens int) string {
 	return "high"
 }
 
-// inwardMode is our name of a mode that a program which drives the session asks
-// for.
+// inwardMode translates a driving program's mode name.
 func inwardMode(name string) (ours string, dontAsk bool) {
 	switch name {
 	case "dontAsk":
@@ -117,8 +115,7 @@ func inwardMode(name string) (ours string, dontAsk bool) {
 	return hooks.InwardMode(name), false
 }
 
-// finishDriven checks what a program that drives the session asks for, and reads
-// it in our words.
+// finishDriven checks a driving program's flags, and translates them.
 func (f *flags) finishDriven() error {
 	if name := f.permissionMode; name != "" {
 		if f.Mode = name; f.driven || slices.Contains(otherModes, name) {

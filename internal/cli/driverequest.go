@@ -36,7 +36,7 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 		if r.CancelQueued {
 			d.Drop()
 		}
-		err := d.channel.Reply(line.RequestID, nil, nil) // before the result of the turn that it ends
+		err := d.channel.Reply(line.RequestID, nil, nil) // before the result of the turn that it stops
 		d.Interrupt()
 		return err
 	case "set_permission_mode":
@@ -111,7 +111,7 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 	return d.channel.Reply(line.RequestID, nil, fmt.Errorf("control requests of subtype %q are not supported", oneLine(r.Subtype)))
 }
 
-// unreadable says what is wrong with a request.
+// unreadable describes an invalid request.
 func unreadable(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) && kind.Field != "" {
@@ -120,8 +120,8 @@ func unreadable(err error) error {
 	return errors.New("cannot read the request: it must be an object with a subtype")
 }
 
-// setMode goes to a mode by the name that the program has for it. What lets
-// everything pass must have been allowed from the start.
+// setMode switches to a mode by the program's name. A mode that allows everything must have been allowed
+// at the start.
 func (d *driven) setMode(ctx context.Context, theirs string) (ours string, err error) {
 	ours, dontAsk := inwardMode(theirs)
 	switch {
@@ -129,7 +129,7 @@ func (d *driven) setMode(ctx context.Context, theirs string) (ours string, err e
 		return "", errors.New("the request names no mode")
 	case theirs == "auto":
 		return "", errors.New("the mode auto is not supported")
-	case ours == mode.Yolo && !d.inv.flags.mayBypass: // the mode cannot be gone to either; this says why
+	case ours == mode.Yolo && !d.inv.flags.mayBypass: // the mode is not available either; this says why
 		return "", errors.New("the session was not started with --allow-dangerously-skip-permissions")
 	}
 	if err := d.Session().Change(ctx, ours, d.out); err != nil {
@@ -140,7 +140,7 @@ func (d *driven) setMode(ctx context.Context, theirs string) (ours string, err e
 	return ours, nil
 }
 
-// outwardMode is the name that the program has for a mode.
+// outwardMode returns the program's name of a mode.
 func (d *driven) outwardMode(ours string) string {
 	if ours == mode.Build && d.dontAsk.Load() {
 		return "dontAsk"
@@ -148,8 +148,8 @@ func (d *driven) outwardMode(ours string) string {
 	return hooks.OutwardMode(ours)
 }
 
-// rewind takes files back to what they were before a message of the program's,
-// when it is its turn: what runs has ended, and what was sent before is done.
+// rewind restores files to before one of the program's messages, in its turn: the running turn has
+// ended, and earlier messages are done.
 func (d *driven) rewind(id json.RawMessage, r control.Request) error {
 	if _, waiting := d.State(); waiting > int(d.rewinds.Load()) || d.busy.Load() {
 		return d.channel.Reply(id, nil, errors.New("a turn is running; interrupt it, or wait for its result"))
@@ -181,8 +181,8 @@ func (d *driven) rewind(id json.RawMessage, r control.Request) error {
 	return nil
 }
 
-// change takes what comes with an answer about a call beside it: rules and modes
-// hold from now on in this session.
+// change applies the permission change in an answer: its rules and mode apply from now on in this
+// session.
 func (d *driven) change(u control.Update) {
 	var specs []rule.Spec
 	for _, r := range u.Rules {

@@ -13,11 +13,10 @@ import (
 	"coder/internal/policy/rule"
 )
 
-// maxText bounds a text that a flag names a file for.
+// maxText is the most bytes of text in a file that a flag names.
 const maxText = 4 << 20
 
-// text is the value of a flag that is JSON itself, or names the file that holds
-// it.
+// text returns the value of a flag that is JSON, or the content of the file that it names.
 func (inv *invocation) text(flag, value string) ([]byte, error) {
 	if strings.HasPrefix(strings.TrimSpace(value), "{") {
 		return []byte(value), nil
@@ -32,7 +31,7 @@ func (inv *invocation) text(flag, value string) ([]byte, error) {
 	return text, nil
 }
 
-// readTexts reads what flags name files for.
+// readTexts reads the files that flags name.
 func (inv *invocation) readTexts() (err error) {
 	fl := inv.flags
 	if fl.schema != "" {
@@ -52,15 +51,14 @@ func (inv *invocation) readTexts() (err error) {
 		if err != nil {
 			return err
 		}
-		fl.settings = "" // once is enough
+		fl.settings = "" // read only once
 		return inv.adoptSettings(text)
 	}
 	return nil
 }
 
-// adoptSettings takes settings in the form of another agent for this run: what
-// it may do, and hooks. What would forbid something and is not understood is an
-// error; the rest of it is for others.
+// adoptSettings applies settings in another agent's form to this run: permissions and hooks. An unknown
+// key that may forbid something is an error; the others are ignored.
 func (inv *invocation) adoptSettings(text []byte) error {
 	var s struct {
 		Model       string                     `json:"model"`
@@ -112,8 +110,8 @@ func (inv *invocation) adoptSettings(text []byte) error {
 	return nil
 }
 
-// doubled is a key that an object of a JSON text holds twice, in whatever case; "" if
-// there is none. Variables keep their case.
+// doubled returns a key that occurs twice in an object of a JSON text, ignoring case; "" if none.
+// Variables are case-sensitive.
 func doubled(d *json.Decoder) string {
 	token, _ := d.Token()
 	if token == json.Delim('[') {
@@ -147,8 +145,8 @@ func doubled(d *json.Decoder) string {
 	return ""
 }
 
-// permissive are the keys of another agent's settings, in lower case, that forbid
-// nothing: what a program that drives sets with them is for that agent.
+// permissive lists the keys of another agent's settings, in lower case, that forbid nothing: a driving
+// program sets them for that agent.
 var permissive = []string{
 	"$schema", "alwaysthinkingenabled", "apikeyhelper", "attribution", "autocompactenabled", "automemoryenabled", "autoupdates", "autoupdateschannel",
 	"awsauthrefresh", "awscredentialexport", "cleanupperioddays", "companyannouncements", "effortlevel", "enableallprojectmcpservers",
@@ -157,11 +155,11 @@ var permissive = []string{
 	"prefersreducedmotion", "respectgitignore", "showturnduration", "spinnertipsenabled", "spinnerverbs", "statusline", "terminalprogressbarenabled", "theme", "verbose",
 }
 
-// adoptPermission takes rules in the form of our own settings, and refuses every key
-// that may forbid something and would not.
+// adoptPermission applies rules in the form of our own settings, and rejects every key that may forbid
+// something but would not.
 func (inv *invocation) adoptPermission(text []byte) error {
 	var top, theirs map[string]json.RawMessage
-	_ = json.Unmarshal(text, &top) // which was read before
+	_ = json.Unmarshal(text, &top) // parsed before
 	for key, value := range top {
 		switch lower := strings.ToLower(key); {
 		case key == "permission":
@@ -169,7 +167,7 @@ func (inv *invocation) adoptPermission(text []byte) error {
 				return err
 			}
 		case lower == "permissions":
-			_ = json.Unmarshal(value, &theirs) // which was read before
+			_ = json.Unmarshal(value, &theirs) // parsed before
 		case slices.Contains([]string{"model", "hooks"}, key), slices.Contains(permissive, lower), string(value) == "false" && !forbids(lower):
 		default:
 			return inputf("--settings: %s has no effect here; write it in a file for --config", key)
@@ -183,12 +181,12 @@ func (inv *invocation) adoptPermission(text []byte) error {
 	return nil
 }
 
-// forbids reports whether a key that nobody knows sounds as if it forbade something.
+// forbids reports whether an unknown key looks as if it forbids something.
 func forbids(key string) bool {
 	return slices.ContainsFunc([]string{"permis", "deny", "denied", "disallow", "forbid", "block", "exclude"}, func(part string) bool { return strings.Contains(key, part) })
 }
 
-// adoptRules takes rules by tool, each a verdict or verdicts by pattern.
+// adoptRules applies rules by tool, each a verdict or verdicts by pattern.
 func (inv *invocation) adoptRules(text []byte) error {
 	var tools map[string]json.RawMessage
 	if json.Unmarshal(text, &tools) != nil {

@@ -25,7 +25,7 @@ import (
 	"coder/internal/ui/tty"
 )
 
-// edit lets the person write in their own editor.
+// edit opens the user's editor.
 func (t *terminal) edit(ctx context.Context, text string) (string, error) {
 	program := cmp.Or(t.inv.Getenv("VISUAL"), t.inv.Getenv("EDITOR"), "vi")
 	path, done, err := t.draft(text)
@@ -41,7 +41,7 @@ func (t *terminal) edit(ctx context.Context, text string) (string, error) {
 	putRight := tty.Keep(t.in)
 	err = cmd.Run()
 	putRight()
-	ended := ctx.Err() != nil || cmd.ProcessState != nil && !cmd.ProcessState.Exited() // not by the person: what they saved stands
+	ended := ctx.Err() != nil || cmd.ProcessState != nil && !cmd.ProcessState.Exited() // not ended by the user: what they saved counts
 	if err != nil {
 		err = fmt.Errorf("%s: %w", program, err)
 	}
@@ -55,15 +55,15 @@ func (t *terminal) edit(ctx context.Context, text string) (string, error) {
 	return strings.TrimRight(string(written), "\n"), err
 }
 
-// inEditor is what was saved in an editor when the program was killed, if this is the session
-// it was for, or nothing was sent in that one. It is nobody else's any more.
+// inEditor returns the text saved in an editor when the program was killed, if it belongs to this
+// session, or nothing was sent in its own. It removes the file.
 func (t *terminal) inEditor() (text string) {
 	if t.app.Home == "" {
 		return ""
 	}
 	store := t.app.Store()
 	dir := filepath.Join(t.app.Home, app.Drafts)
-	entries, _ := os.ReadDir(dir) // there may be none
+	entries, _ := os.ReadDir(dir) // the folder may not exist
 	for _, e := range entries {
 		rest, ok := strings.CutPrefix(e.Name(), draftPrefix)
 		name, _, _ := strings.Cut(rest, ".md")
@@ -80,20 +80,20 @@ func (t *terminal) inEditor() (text string) {
 		if written, err := repofile.Own(path, promptLimit); own && err == nil && strings.HasSuffix(e.Name(), ".md") {
 			text = strings.TrimRight(string(written), "\n")
 		}
-		_ = os.Remove(path) // it is tried again next time
+		_ = os.Remove(path) // retried next time
 	}
 	return text
 }
 
-// draftPrefix begins the names of files for an editor; the id of the session follows. One that
-// nobody came back for is kept so long.
+// draftPrefix begins the names of editor files; the session id follows. An abandoned file is kept for
+// draftAge.
 const (
 	draftPrefix = "draft-"
 	draftAge    = 60 * 24 * time.Hour
 )
 
-// draft puts text into a file for an editor, where the session finds it again if this
-// process is killed. Done removes it, and what the editor left beside it.
+// draft writes text to a file for an editor, where the session finds it again if this process is killed.
+// done removes it, and the editor's own files beside it.
 func (t *terminal) draft(text string) (path string, done func(), err error) {
 	dir := filepath.Join(t.app.Home, app.Drafts)
 	if t.app.Home == "" || os.MkdirAll(dir, 0o700) != nil {
@@ -104,7 +104,7 @@ func (t *terminal) draft(text string) (path string, done func(), err error) {
 		return "", nil, err
 	}
 	done = func() {
-		names, _ := filepath.Glob(f.Name() + "*") // the pattern is good
+		names, _ := filepath.Glob(f.Name() + "*") // the pattern is valid
 		for _, name := range names {
 			_ = os.Remove(name)
 		}
@@ -117,11 +117,11 @@ func (t *terminal) draft(text string) (path string, done func(), err error) {
 	return f.Name(), done, nil
 }
 
-// maxChoices is how many completions are offered at most.
+// maxChoices is the most completions offered.
 const maxChoices = 200
 
-// complete offers what may stand at the cursor: a command at the start of the
-// line, its argument, or a file after an @.
+// complete offers completions at the cursor: a command at the start of the line, its argument, or a file
+// after an @.
 func (t *terminal) complete(draft string, cursor int) (start int, choices []lineedit.Choice) {
 	before := draft[:cursor]
 	if start, typed, ok := naming(before); ok {
@@ -129,7 +129,7 @@ func (t *terminal) complete(draft string, cursor int) (start int, choices []line
 		defer stop()
 		t.paths.Wait(ctx)
 		choices, _ := t.named(typed, strings.HasPrefix(before[start:], `@"`))
-		for _, c := range t.beside(typed) { // also what is ignored
+		for _, c := range t.beside(typed) { // ignored files too
 			if !slices.Contains(choices, c) {
 				choices = append(choices, c)
 			}
@@ -163,8 +163,8 @@ func (t *terminal) complete(draft string, cursor int) (start int, choices []line
 	return start, choices
 }
 
-// completeSpaced offers the files that the arguments of a command may go on to from the byte
-// at which their name begins, where that has blanks in it.
+// completeSpaced offers files for a command's arguments if the file name contains spaces, from the byte
+// where the name begins.
 func (t *terminal) completeSpaced(usage, typed string) (choices []lineedit.Choice, from int) {
 	for from < len(typed) {
 		words := next(usage, strings.Fields(typed[:from]))
@@ -183,11 +183,11 @@ func (t *terminal) completeSpaced(usage, typed string) (choices []lineedit.Choic
 // treePatience is how long Tab waits for a tree that was never read.
 const treePatience = 2 * time.Second
 
-// modelPatience is how long Tab waits for an endpoint to say which models it has.
+// modelPatience is how long Tab waits for an endpoint's models.
 const modelPatience = time.Second
 
-// naming is the name of a file that is being written before the cursor. In a
-// shell command an @ is something else.
+// naming returns the file name being typed before the cursor. In a shell command an @ has another
+// meaning.
 func naming(before string) (start int, typed string, ok bool) {
 	if strings.HasPrefix(strings.TrimSpace(before), "!") {
 		return 0, "", false
@@ -195,7 +195,7 @@ func naming(before string) (start int, typed string, ok bool) {
 	return mention.Unfinished(before)
 }
 
-// suggest offers commands while one is typed, and files while a name is.
+// suggest offers commands while one is typed, and files while a name is typed.
 func (t *terminal) suggest(draft string, cursor int) (start int, find func() ([]lineedit.Choice, bool)) {
 	if before := draft[:cursor]; strings.HasPrefix(before, "/") && !strings.ContainsAny(before, " \n") {
 		commands := t.completeCommand(before)
@@ -213,10 +213,10 @@ func (t *terminal) suggest(draft string, cursor int) (start int, find func() ([]
 	}
 }
 
-// mostSeen is how many files are offered because their path is like what is typed.
+// mostSeen is the most files offered for a similar path.
 const mostSeen = 50
 
-// named offers the files whose path is like what is typed.
+// named offers the files whose path resembles the typed text.
 func (t *terminal) named(typed string, quoted bool) (choices []lineedit.Choice, more bool) {
 	paths, more := t.paths.Find(typed, mostSeen)
 	for _, path := range paths {
@@ -230,8 +230,8 @@ func (t *terminal) named(typed string, quoted bool) (choices []lineedit.Choice, 
 	return choices, more
 }
 
-// followed is a path as it is to be offered: that of a link to a folder may be gone on from,
-// and what leads nowhere, or out of the workspace, is not offered.
+// followed returns a path to offer: a link to a folder can be continued, and a link that leads nowhere,
+// or out of the workspace, is not offered.
 func (t *terminal) followed(path string) string {
 	at := filepath.Join(t.app.Root, path)
 	if info, err := os.Lstat(at); err != nil || info.Mode()&fs.ModeSymlink == 0 {
@@ -252,7 +252,7 @@ func (t *terminal) followed(path string) string {
 	return path
 }
 
-// fileChoice names a file or a folder, which may be gone on from.
+// fileChoice returns the choice for a file, or for a folder, whose path can be continued.
 func fileChoice(path string, quoted bool) lineedit.Choice {
 	quoted = quoted || !mention.Plain(strings.TrimSuffix(path, "/"))
 	switch folder := strings.HasSuffix(path, "/"); {
@@ -264,7 +264,7 @@ func fileChoice(path string, quoted bool) lineedit.Choice {
 	return lineedit.Choice{Text: mention.Ref{Path: path, Quoted: quoted}.String() + " "}
 }
 
-// beside offers what a folder holds under names that go on from what is typed.
+// beside offers the entries of a folder whose names begin with the typed text.
 func (t *terminal) beside(typed string) (choices []lineedit.Choice) {
 	dir, name := filepath.Split(typed)
 	for _, e := range t.entries(dir, name) {
@@ -282,8 +282,7 @@ func (t *terminal) beside(typed string) (choices []lineedit.Choice) {
 	return choices
 }
 
-// resources offers what MCP servers have under names that go on from what is
-// typed.
+// resources offers the resources of MCP servers whose names begin with the typed text.
 func (t *terminal) resources(typed string) (choices []lineedit.Choice) {
 	for _, name := range t.app.NamedResources(typed) {
 		if !strings.HasSuffix(name, ":") {
@@ -306,9 +305,8 @@ func (t *terminal) completeCommand(typed string) (choices []lineedit.Choice) {
 	return choices
 }
 
-// next are the words that may stand next in a command, as its usage names them,
-// behind those that are written. Those in capitals stand for others; words that may be left
-// out each, [force] [dry], stand in any order.
+// next returns the words that its usage allows next in a command, after those written. Capitals are
+// placeholders; several optional words, [force] [dry], may be in any order.
 func next(usage string, written []string) (words []string) {
 	if all := strings.Split(strings.Trim(usage, "[]"), "] ["); len(all) > 1 && !strings.ContainsFunc(usage, func(r rune) bool { return unicode.IsUpper(r) || r == '|' }) {
 		return slices.DeleteFunc(all, func(w string) bool { return slices.Contains(written, w) })
@@ -327,7 +325,7 @@ func next(usage string, written []string) (words []string) {
 	return words
 }
 
-// completeArgument offers what may stand for the words of a usage.
+// completeArgument offers values for the words of a usage.
 func (t *terminal) completeArgument(words []string, typed string) (choices []lineedit.Choice) {
 	for _, w := range words {
 		values := []string{w}
@@ -367,8 +365,7 @@ func (t *terminal) completeArgument(words []string, typed string) (choices []lin
 	return choices[:min(len(choices), maxChoices)]
 }
 
-// completeSession offers the sessions whose id or title holds what is typed, the
-// newest first.
+// completeSession offers the sessions whose id or title contains the typed text, newest first.
 func (t *terminal) completeSession(typed string) (choices []lineedit.Choice) {
 	heads, _ := t.app.Store().Heads(context.Background())
 	for _, h := range heads {
@@ -381,8 +378,7 @@ func (t *terminal) completeSession(typed string) (choices []lineedit.Choice) {
 	return choices[:min(len(choices), maxChoices)]
 }
 
-// completeMessage offers the person's messages to go back to, by number, and to take
-// that back.
+// completeMessage offers the user's messages to go back to, by number, and the undo of that.
 func (t *terminal) completeMessage(typed string) (choices []lineedit.Choice) {
 	messages, _ := t.lists("/rewind")
 	for _, m := range messages.Items {
@@ -396,8 +392,7 @@ func (t *terminal) completeMessage(typed string) (choices []lineedit.Choice) {
 	return choices[:min(len(choices), maxChoices)]
 }
 
-// completeInShell offers the files that the last word of a shell command may go
-// on to, as a shell takes them.
+// completeInShell offers files for the last word of a shell command, quoted for the shell.
 func (t *terminal) completeInShell(line string) (start int, choices []lineedit.Choice) {
 	w := lastShellWord(line, t.inv.Getenv)
 	dir, name := filepath.Split(w.text)
@@ -407,7 +402,7 @@ func (t *terminal) completeInShell(line string) (start int, choices []lineedit.C
 	return w.start, choices
 }
 
-// completeFile offers the files that a word may go on to.
+// completeFile offers files for a word.
 func (t *terminal) completeFile(word string) (choices []lineedit.Choice) {
 	dir, name := filepath.Split(word)
 	for _, e := range t.entries(dir, name) {
@@ -420,9 +415,8 @@ func (t *terminal) completeFile(word string) (choices []lineedit.Choice) {
 	return choices
 }
 
-// entries are what a folder holds under names that go on from name: one of the
-// workspace, or the person's own if its name is whole. Hidden ones are among them
-// only if they are asked for.
+// entries returns the entries of a folder whose names begin with name: in the workspace, or anywhere if
+// dir is absolute. Hidden ones are included only if asked for.
 func (t *terminal) entries(dir, name string) []fs.DirEntry {
 	var folder fs.FS = repofile.Below(t.app.Root)
 	at := filepath.ToSlash(filepath.Clean(dir))

@@ -21,8 +21,7 @@ import (
 	"coder/internal/serve"
 )
 
-// Exit codes. They are documented in the README and part of the program's
-// contract.
+// Exit codes. They are documented in the README and part of the program's contract.
 const (
 	ExitDone        = 0
 	ExitError       = 1
@@ -36,13 +35,13 @@ const (
 	ExitStepLimit   = 53
 	ExitProvider    = 54
 	ExitUntrusted   = 55
-	ExitUnkept      = 56 // done, but not all of it could be kept on disk
-	ExitUnverified  = 57 // done, but work was left unchecked
+	ExitUnkept      = 56 // done, but not everything could be saved to disk
+	ExitUnverified  = 57 // done, but the last changes did not pass a check
 	ExitBudget      = 58
 	ExitInterrupted = 130
 )
 
-// exitError is an error that knows its exit code.
+// exitError is an error with an exit code.
 type exitError struct {
 	code int
 	text string // "" says nothing: it has been said
@@ -66,14 +65,14 @@ func inputf(format string, args ...any) error {
 	return &exitError{code: ExitInput, text: fmt.Sprintf(format, args...)}
 }
 
-// unkept is why something of the sessions that this process closed is not on disk.
+// unkept is why part of the sessions that this process closed is not on disk.
 type unkept struct {
 	mu  sync.Mutex // guards why
 	why error
 }
 
-// closed notes whether everything in a session that was just closed is on disk, and returns what
-// went wrong in closing it.
+// closed records whether everything in a session just closed is on disk, and returns the error of
+// closing it.
 func (inv *invocation) closed(r serve.Result) error {
 	if inv.unkept == nil || inv.flags.Ephemeral {
 		return r.Err
@@ -84,8 +83,7 @@ func (inv *invocation) closed(r serve.Result) error {
 	return r.Err
 }
 
-// kept is how the program ends whose work ended with err: all is well only if all of
-// its sessions is on disk, however they were run.
+// kept returns the program's final error: nil only if err is nil and all of its sessions are on disk.
 func (inv *invocation) kept(err error) error {
 	if inv.unkept == nil {
 		return err
@@ -98,7 +96,7 @@ func (inv *invocation) kept(err error) error {
 	return &exitError{code: ExitUnkept, text: fmt.Sprintf("done, but not everything could be saved on disk: %v", inv.unkept.why)}
 }
 
-// ExitCode maps what went wrong to the program's exit code.
+// ExitCode maps an error to the program's exit code.
 func ExitCode(err error) int {
 	var (
 		known   *exitError
@@ -138,7 +136,7 @@ func ExitCode(err error) int {
 	return ExitError
 }
 
-// message is the one line a person reads about err, with what to do about it.
+// message returns the line about err that the user sees, with what to do about it.
 func message(err error) string {
 	var (
 		known   *exitError
@@ -188,14 +186,14 @@ func parkedHint(err error) string {
 	return fmt.Sprintf("%v; answer with: coder respond %s %s (coder tasks shows the choices)", w, w.Request.ID, how)
 }
 
-// providerHint is what a person can do about a failure of the provider.
+// providerHint says what the user can do about a provider's failure.
 func providerHint(err error) string {
 	var full *orchestrator.NoRoomError
 	switch text := strings.ToLower(err.Error()); {
 	case errors.As(err, &full):
-		return "" // it says what to do
+		return "" // the error says what to do
 	case errors.Is(err, provider.ErrAuth) && (strings.Contains(text, "provider.api_key_command: ") || strings.Contains(text, "coder setup")):
-		return "" // it says what is wrong
+		return "" // the error says what is wrong
 	case errors.Is(err, provider.ErrAuth):
 		return "check CODER_API_KEY, your vendor's variable or provider.api_key; coder config show shows which is used"
 	case errors.Is(err, provider.ErrRateLimited) && strings.Contains(text, "the limit ends at"):

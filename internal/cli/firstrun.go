@@ -8,14 +8,14 @@ import (
 	"coder/internal/app"
 )
 
-// askTrust asks once whether a project's own settings may hold.
+// askTrust asks once whether to trust the project's own settings.
 func (t *terminal) askTrust(ctx context.Context) error {
 	if !t.app.NeedsTrust("") || t.app.Trust.Declined(t.app.Root) {
 		return nil
 	}
 	fmt.Fprintln(t.printer, t.inv.words.T("This folder has its own settings that change what coder may do:"))
 	e, err := app.Entrusts(t.inv.Env.Env, t.inv.flags.Options)
-	if err != nil { // there is nothing to ask about
+	if err != nil { // nothing to ask about
 		fmt.Fprintf(t.printer, "%s\n", t.inv.words.Said("they cannot be used: "+oneLine(err.Error())))
 		return nil
 	}
@@ -33,14 +33,13 @@ func (t *terminal) askTrust(ctx context.Context) error {
 	if err := e.Give(); err != nil {
 		return inputf("%v", err)
 	}
-	t.inv.load(t.inv.flags) // they may hold more now
+	t.inv.load(t.inv.flags) // more settings may apply now
 	t.app, err = t.inv.newApp(t.warn)
 	return err
 }
 
-// withoutProvider connects a provider where there is none, if the person wants
-// that, or has them choose a model where there is only an address, and else offers
-// the demo.
+// withoutProvider sets up a provider if there is none and the user agrees, or lets them choose a model
+// if there is only an address; otherwise it offers the demo.
 func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 	err = t.app.CheckProvider()
 	if ExitCode(err) != ExitConfig {
@@ -61,7 +60,7 @@ func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 		if s.use != nil {
 			t.inv.flags.Model = s.model
 		}
-		t.inv.load(t.inv.flags) // it has changed
+		t.inv.load(t.inv.flags) // the settings have changed
 		if t.app, err = t.inv.newApp(t.warn); err == nil {
 			err = t.app.CheckProvider()
 		}
@@ -76,7 +75,7 @@ func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 	return false, err
 }
 
-// confirm asks a yes-or-no question on a terminal that is in its usual mode.
+// confirm asks a yes-or-no question on a terminal in its usual mode.
 func (t *terminal) confirm(ctx context.Context, question string, byDefault bool) (bool, error) {
 	return t.inv.console(t.input, t.printer, t.in, t.out).confirm(ctx, question, byDefault)
 }

@@ -17,82 +17,82 @@ import (
 	"coder/internal/ui/i18n"
 )
 
-// flags is the command line, parsed.
+// flags is the parsed command line.
 type flags struct {
 	app.Options
 	session app.Which
 
 	command *subcommand // nil if the arguments are a prompt
 	args    []string
-	prompt  bool // they are, whatever they look like
+	prompt  bool // the arguments are a prompt in any case
 
 	help, version, print, verbose     bool
-	requireVerified                   bool // work must not be left unchecked
+	requireVerified                   bool // changes must pass a check
 	outputFormat, inputFormat, events string
 	onAsk                             string
 	images                            []string // files that go with the prompt
 
-	// of programs that drive the session
+	// for programs that drive the session
 	driven             bool // by lines on stdin
 	partial, echo      bool
-	decides            string   // who is asked about calls
+	decides            string   // who decides about calls
 	permissionMode     string   // in their words or ours
-	mayBypass, dontAsk bool     // modes that may be gone to, or that never ask
-	schema, settings   string   // texts, or files that hold them
-	systemFile         string   // of the system prompt
-	passedOver         []string // flags that mean nothing here
+	mayBypass, dontAsk bool     // allow bypass modes; never ask
+	schema, settings   string   // texts, or files with them
+	systemFile         string   // for the system prompt
+	passedOver         []string // ignored flags
 
-	// of subcommands
+	// for subcommands
 	json                   bool
-	option, input, comment string   // of an answer
+	option, input, comment string   // for an answer
 	answers                []string // to the parts of a question
 	recordOnly             bool
 	from                   int    // the first record to show
-	at                     int    // the record as of which a session is shown, or forked, or restored to
-	resumeAt               string // the message that a fork begins at
+	at                     int    // the record for show, fork and restore
+	resumeAt               string // the message before which a fork begins
 	force, dry, crash      bool
-	file                   string // of it
-	lastTurn               bool   // begin where the last turn does
+	file                   string // the file to show
+	lastTurn               bool   // begin at the last turn
 	until                  int    // the last record to play
 	speed                  float64
-	update                 bool // what happens now is right
-	check, rollback        bool // of an update
+	update                 bool // accept the current behavior
+	check, rollback        bool // for update
 	except                 []uint64
 	ignore                 []string
 	junit                  string
-	step, verify           bool // at each step wait for the person; run it again
+	step, verify           bool // wait for the user at each step; run it again
 	against, format        string
 	to                     string // where audit logs are shipped
 	failOn                 string // the least severity of a finding that fails a review
 	full, revoke           bool
-	olderThan              string // what prune looks for
-	since, by              string // what usage adds up
+	olderThan              string // age for prune
+	since, by              string // grouping for usage
 	dryRun, yes, data      bool
-	scope, mcpTransport    string   // of an MCP server that is added
-	mcpEnv, mcpHeaders     []string // likewise
-	preset                 string   // what setup connects
+	scope, mcpTransport    string   // for a new MCP server
+	mcpEnv, mcpHeaders     []string // also for a new MCP server
+	preset                 string   // the preset for setup
 	agent                  string   // another one, whose settings or sessions are meant
 	undo                   bool     // that is undone
-	keyOnStdin             bool     // its key comes on stdin
-	all                    bool     // sessions that are archived, too
-	inProject              bool     // config changes the settings of the project
-	listen                 string   // where web listens
+	keyOnStdin             bool     // read its key from stdin
+	all                    bool     // include archived sessions
+	inProject              bool     // config changes the project's settings
+	listen                 string   // the address for web
 }
 
-// forMachines reports whether programs read what this run writes.
+// forMachines reports whether programs read the output of this run.
 func (f *flags) forMachines() bool {
 	return !f.help && (f.command != nil && f.command.name == "acp" || f.driven && !f.print || f.json || f.events != "" || f.outputFormat == "json" || f.outputFormat == "stream-json")
 }
 
-// option is one flag: its names, what its value is called, what it does.
+// option is a flag: its names, the name of its value, and its description.
 type option struct {
 	long, short, value, help string
-	optional                 bool   // the value may be left out
+	optional                 bool   // the value is optional
 	of                       string // the command it belongs to; "" is any
 	set                      func(*flags, string) error
 }
 
-// belongs reports whether it is one of a subcommand's own.
+// belongs reports whether the flag is one of the subcommand's own.
 func (o option) belongs(command string) bool {
 	return slices.ContainsFunc(strings.Split(o.of, ", "), func(of string) bool { return of == command || strings.HasPrefix(of, command+" ") })
 }
@@ -101,7 +101,7 @@ func options() []option {
 	flag := func(long, short, help string, p func(*flags) *bool) option {
 		return option{long: long, short: short, help: help, set: func(f *flags, _ string) error { *p(f) = true; return nil }}
 	}
-	needed := func(o option) option { // an empty value is a mistake
+	needed := func(o option) option { // an empty value is an error
 		set := o.set
 		o.set = func(f *flags, v string) error {
 			if v == "" {
@@ -300,7 +300,7 @@ func options() []option {
 	}
 }
 
-// parseFlags reads the command line. Flags may stand anywhere before "--".
+// parseFlags parses the command line. Flags may be anywhere before "--".
 func parseFlags(args []string) (*flags, error) {
 	f := &flags{driven: drives(args)}
 	opts := append(options(), spellings()...)
@@ -324,14 +324,14 @@ func parseFlags(args []string) (*flags, error) {
 	return f.finish()
 }
 
-// apply sets the flag that arg names and reports how many of rest it used up.
+// apply sets the flag that arg names and returns how many of rest it used.
 func (f *flags) apply(opts []option, arg string, rest []string) (used int, err error) {
 	name, value, hasValue := strings.Cut(arg, "=")
 	i := slices.IndexFunc(opts, func(o option) bool { return name == "--"+o.long || o.short != "" && name == "-"+o.short })
 	if i < 0 && f.cluster(opts, arg) {
 		return 0, nil
 	}
-	if i < 0 && f.driven { // programs that drive sessions learn new ones before we do
+	if i < 0 && f.driven { // driving programs may know newer flags than we do
 		f.passedOver = append(f.passedOver, name)
 		if !hasValue && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
 			return 1, nil
@@ -364,8 +364,7 @@ func (f *flags) apply(opts []option, arg string, rest []string) (used int, err e
 	return used, o.set(f, value)
 }
 
-// cluster sets several one-letter flags written together, such as -pc, and
-// reports whether arg was that.
+// cluster sets several combined one-letter flags, such as -pc, and reports whether arg was that.
 func (f *flags) cluster(opts []option, arg string) bool {
 	if len(arg) < 3 || arg[1] == '-' {
 		return false
@@ -379,12 +378,12 @@ func (f *flags) cluster(opts []option, arg string) bool {
 		set = append(set, opts[i])
 	}
 	for _, o := range set {
-		_ = o.set(f, "") // a flag without a value cannot be wrong
+		_ = o.set(f, "") // a flag without a value cannot fail
 	}
 	return true
 }
 
-// finish tells a subcommand from a prompt and checks what does not go together.
+// finish distinguishes a subcommand from a prompt and checks combinations of flags.
 func (f *flags) finish() (*flags, error) {
 	if !f.print && !f.prompt && !f.driven {
 		var err error
@@ -402,7 +401,7 @@ func (f *flags) finish() (*flags, error) {
 		f.outputFormat = "stream-json"
 	}
 	if f.command == nil && !f.driven && f.forMachines() {
-		f.print = true // a terminal shows people what it shows
+		f.print = true // a terminal shows the interactive output
 	}
 	switch {
 	case len(f.images) > 0 && (f.driven || f.command != nil || f.inputFormat == "stream-json"):

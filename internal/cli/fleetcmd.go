@@ -16,15 +16,14 @@ import (
 	"coder/internal/host/program"
 )
 
-// fleetProgram is what runs many agents. It is a program of its own, so that
-// this one stays small.
+// fleetProgram is the program that runs many agents. It is separate, so that this one stays small.
 const fleetProgram = "coder-fleet"
 
-// fleetVerbs are what it can be told.
+// fleetVerbs lists the fleet's commands.
 var fleetVerbs = []string{"up", "worker", "submit", "ps", "workers", "logs", "watch", "answer", "cancel", "result", "verify", "restore", "prune", "drain", "enroll", "metrics", "status", "help"}
 
-// isFleet tells a command for the fleet from a prompt that begins with the word. One
-// word after it is a command, if a wrong one: a slip of the finger asks no model.
+// isFleet distinguishes a fleet command from a prompt that begins with the word. A single word after it
+// is always a command, even if wrong: a typo must not go to a model.
 func isFleet(args []string) bool {
 	if len(args) == 0 || args[0] != "fleet" {
 		return false
@@ -32,7 +31,7 @@ func isFleet(args []string) bool {
 	return len(args) <= 2 || slices.Contains(fleetVerbs, args[1])
 }
 
-// findFleet finds the program of the fleet, beside this one or on the PATH.
+// findFleet finds the fleet's program beside this one or in PATH.
 func (inv *invocation) findFleet() (string, error) {
 	path := filepath.Join(filepath.Dir(inv.Exe), fleetProgram)
 	if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
@@ -48,12 +47,12 @@ func (inv *invocation) findFleet() (string, error) {
 	return path, nil
 }
 
-// door starts the fleet's program, for the folder here.
+// door returns the launcher of the fleet's program for this folder.
 func (inv *invocation) door() program.Door {
 	return program.Outside(inv.Environ, cmp.Or(inv.settings.Root, inv.Dir, string(filepath.Separator)))
 }
 
-// runFleet becomes the program of the fleet.
+// runFleet replaces this process with the fleet's program.
 func (inv *invocation) runFleet(context.Context) error { return inv.becomeFleet(inv.Args[1:]) }
 
 func (inv *invocation) becomeFleet(args []string) error {
@@ -65,11 +64,11 @@ func (inv *invocation) becomeFleet(args []string) error {
 	return errors.Join(errors.New("coder-fleet could not be started"), err)
 }
 
-// fleetTime is how long the fleet may take to say what it has.
+// fleetTime is the timeout for the fleet's answer.
 const fleetTime = 5 * time.Second
 
-// fleetTasks are the tasks of the person's fleet, if there is one, as if they were
-// done here. What it does not say is told of. More is passed on to ps.
+// fleetTasks returns the tasks of the user's fleet, if there is one, as if they were local. It reports
+// errors as warnings. more is passed to ps.
 func (inv *invocation) fleetTasks(ctx context.Context, a *app.App, more ...string) (rows []taskRow) {
 	if _, err := os.Stat(filepath.Join(a.Home, "fleet", "fleet.json")); err != nil || a.Home == "" {
 		return nil
@@ -111,8 +110,7 @@ func (inv *invocation) fleetTasks(ctx context.Context, a *app.App, more ...strin
 	return rows
 }
 
-// respondInFleet has the fleet take the answer to a question of one of its tasks, of
-// whatever folder.
+// respondInFleet sends the fleet the answer to a question of one of its tasks, in any folder.
 func (inv *invocation) respondInFleet(ctx context.Context, a *app.App, id string) error {
 	for _, row := range inv.fleetTasks(ctx, a) {
 		if !slices.ContainsFunc(row.Open, func(q uip.Request) bool { return q.ID == id || row.ID == id }) {

@@ -18,7 +18,7 @@ import (
 	"coder/internal/ui/streamjson"
 )
 
-// runFork begins a new session from a record of another one, in a folder of its own.
+// runFork starts a new session from a record of another one, in its own folder.
 func (inv *invocation) runFork(ctx context.Context, a *app.App) error {
 	inv.warnOfUnfinished(a)
 	f, err := a.ForkAt(ctx, inv.flags.args[0], uint64(inv.flags.at), inv.flags.session.ID)
@@ -28,7 +28,7 @@ func (inv *invocation) runFork(ctx context.Context, a *app.App) error {
 	return inv.tell(append(inv.forkLines(f), inv.words.T("Continue it: coder --cwd %s -r %s", f.Work, f.Session))...)
 }
 
-// forkLines say what a fork is, and what of it is not as it was.
+// forkLines describes a fork, and what in it differs from the original.
 func (inv *invocation) forkLines(f app.Forked) []string {
 	t := inv.words.T
 	lines := []string{t("Session %s starts at record %d of %s.", f.Session, f.At, f.Source)}
@@ -55,7 +55,7 @@ func (inv *invocation) forkLines(f app.Forked) []string {
 	return lines
 }
 
-// warnOfUnfinished names worktrees that were never filled because the program ended.
+// warnOfUnfinished lists worktrees that are incomplete because the program ended.
 func (inv *invocation) warnOfUnfinished(a *app.App) {
 	book, err := a.Worktrees()
 	if err != nil {
@@ -69,8 +69,8 @@ func (inv *invocation) warnOfUnfinished(a *app.App) {
 	}
 }
 
-// forkFirst begins the session that --fork-session --at asks for, and has the rest of
-// the command line mean that one.
+// forkFirst starts the session for --fork-session --at, and makes the rest of the command line apply to
+// it.
 func (inv *invocation) forkFirst(ctx context.Context) error {
 	fl := inv.flags
 	a, err := inv.newApp(inv.warn)
@@ -103,8 +103,7 @@ func (inv *invocation) forkFirst(ctx context.Context) error {
 	return nil
 }
 
-// recordOf is the record that a message of the stream stands for, by its uuid, or by
-// the number of the record itself.
+// recordOf returns the record of a message in the stream, by its uuid or by the record's number.
 func recordOf(ctx context.Context, a *app.App, id, message string) (uint64, error) {
 	if n, err := strconv.ParseUint(message, 10, 32); err == nil && n > 0 {
 		return n, nil
@@ -120,10 +119,10 @@ func recordOf(ctx context.Context, a *app.App, id, message string) (uint64, erro
 	return 0, inputf("session %s has no message %s", id, oneLine(message))
 }
 
-// worktreeVerbs are what can be done with worktrees.
+// worktreeVerbs lists the commands for worktrees.
 var worktreeVerbs = []string{"list", "remove"}
 
-// runWorktree lists the worktrees that forks made, or removes one.
+// runWorktree lists the worktrees of forks, or removes one.
 func (inv *invocation) runWorktree(ctx context.Context, a *app.App) error {
 	book, err := a.Worktrees()
 	if err != nil {
@@ -156,7 +155,7 @@ func (inv *invocation) runWorktree(ctx context.Context, a *app.App) error {
 	return inv.show(t)
 }
 
-// stateOf says what is wrong with a worktree; "" if nothing is.
+// stateOf describes a worktree's problem; "" if there is none.
 func stateOf(e worktree.Entry) string {
 	if _, err := os.Lstat(e.Dir); errors.Is(err, fs.ErrNotExist) {
 		return "folder is gone"
@@ -167,8 +166,7 @@ func stateOf(e worktree.Entry) string {
 	return ""
 }
 
-// removeWorktree removes a worktree with the session in it. One that was worked in is
-// removed if that is insisted on.
+// removeWorktree removes a worktree with its session. A used worktree is removed only with force.
 func (inv *invocation) removeWorktree(ctx context.Context, a *app.App, book worktree.Book, name string) error {
 	e, err := book.Find(name)
 	if errors.Is(err, fs.ErrNotExist) {

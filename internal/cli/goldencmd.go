@@ -17,7 +17,7 @@ import (
 
 var goldenVerbs = []string{"save", "run", "list"}
 
-// runGolden keeps sessions to be run again, and runs them.
+// runGolden saves sessions as tests, and runs them.
 func (inv *invocation) runGolden(ctx context.Context, a *app.App) error {
 	args := inv.flags.args
 	switch verb, rest := args[0], args[1:]; {
@@ -82,11 +82,11 @@ func (inv *invocation) saveGolden(ctx context.Context, a *app.App, session, name
 	return inv.tell(inv.words.T(display.Form(saved.Steps, "saved in %s: %d step, %d records", "saved in %s: %d steps, %d records"), dir, saved.Steps, saved.Records))
 }
 
-// goldenResult is what came of a golden session, for programs.
+// goldenResult is the result of a golden session, for programs.
 type goldenResult struct {
 	Name   string        `json:"name"`
 	Result *rerun.Report `json:"result,omitempty"`
-	Error  string        `json:"error,omitempty"` // why it could not be run
+	Error  string        `json:"error,omitempty"` // why it could not run
 }
 
 func (inv *invocation) runGoldens(ctx context.Context, a *app.App, names []string) error {
@@ -103,7 +103,7 @@ func (inv *invocation) runGoldens(ctx context.Context, a *app.App, names []strin
 		}
 		one := goldenResult{Name: name, Result: report}
 		switch {
-		case err != nil: // the others are still run
+		case err != nil: // the others still run
 			one.Error = err.Error()
 			failed = cmp.Or(failed, err)
 		case report.Difference != nil:
@@ -155,7 +155,7 @@ type (
 	}
 )
 
-// writeJUnit writes results into the file that was named.
+// writeJUnit writes results to the JUnit file.
 func (inv *invocation) writeJUnit(all []goldenResult) error {
 	suite := junitSuite{Name: "coder golden", Tests: len(all)}
 	for _, one := range all {

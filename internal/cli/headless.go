@@ -17,7 +17,7 @@ import (
 	"coder/internal/serve"
 )
 
-// runHeadless runs turns without a terminal: one, or as many as come on stdin.
+// runHeadless runs turns non-interactively: one, or as many as come on stdin.
 func (inv *invocation) runHeadless(ctx context.Context) error {
 	fl := inv.flags
 	streams := fl.inputFormat == "stream-json"
@@ -47,9 +47,8 @@ func (inv *invocation) runHeadless(ctx context.Context) error {
 	})
 }
 
-// stream runs the prompts that come on stdin, one after the other. A turn that
-// goes wrong is told of at once and does not keep the next from running; the
-// program ends with the first that did.
+// stream runs the prompts from stdin in order. A failed turn is reported immediately and does not keep
+// the next from running; the program ends with the first error.
 func (inv *invocation) stream(ctx context.Context, s *headless) error {
 	var first error
 	turns := 0
@@ -75,15 +74,14 @@ func (inv *invocation) stream(ctx context.Context, s *headless) error {
 	return first
 }
 
-// headless is a run of inputs without a terminal.
+// headless runs inputs non-interactively.
 type headless struct {
 	*serve.Host
 	out     *output
-	program context.Context // ends when the program is to end; nil unless questions wait for an answer
+	program context.Context // ends when the program should end; nil unless questions wait for an answer
 }
 
-// withSession opens the session the flags ask for, and closes the one in use at
-// the end whatever happens.
+// withSession opens the requested session, runs work, and always closes the session in use at the end.
 func (inv *invocation) withSession(ctx context.Context, a *app.App, out *output, work func(*headless) error) error {
 	s := &headless{out: out}
 	o := serve.Options{Which: inv.flags.session, Person: uip.Nobody, Said: inv.warn}
@@ -121,8 +119,7 @@ func (inv *invocation) close(ctx context.Context, s *headless, err error) error 
 	return cmp.Or(err, inv.closed(s.Close(ctx)))
 }
 
-// turn runs one prompt and reports what came of it. An empty prompt takes up
-// the turn that was left unfinished.
+// turn runs one prompt and reports its result. An empty prompt continues the unfinished turn.
 func (s *headless) turn(ctx context.Context, said orchestrator.Said) error {
 	s.out.begin()
 	ctx, done := s.patient(ctx)
@@ -140,8 +137,8 @@ func (s *headless) turn(ctx context.Context, said orchestrator.Said) error {
 	return s.out.end(answer, err)
 }
 
-// wait lets a question wait for an answer from elsewhere. A program that is to end leaves it
-// open.
+// wait lets a question wait for an answer from another process. It leaves the question open if the
+// program should end.
 func (s *headless) wait(ctx context.Context, q uip.Request) (uip.Response, error) {
 	s.out.inv.warn(parkedHint(&uip.Waiting{Request: q}))
 	select {
@@ -152,8 +149,8 @@ func (s *headless) wait(ctx context.Context, q uip.Request) (uip.Response, error
 	}
 }
 
-// patient is the context of a turn: the end of the program ends it, save where a question
-// waits for an answer.
+// patient returns the context of a turn: the end of the program ends it, unless a question waits for an
+// answer.
 func (s *headless) patient(ctx context.Context) (turn context.Context, done func()) {
 	if s.program == nil {
 		return ctx, func() {}
@@ -167,7 +164,7 @@ func (s *headless) patient(ctx context.Context) (turn context.Context, done func
 	return turn, func() { stop(); cancel() }
 }
 
-// do runs one input and goes where it leads.
+// do runs one input and follows it to another session.
 func (s *headless) do(ctx context.Context, said orchestrator.Said) (serve.Outcome, error) {
 	did, err := s.Do(ctx, said)
 	if did.Left != nil {
@@ -176,9 +173,8 @@ func (s *headless) do(ctx context.Context, said orchestrator.Said) (serve.Outcom
 	return did, cmp.Or(err, did.Stayed)
 }
 
-// runPiped answers what comes through a pipe, line by line, without a byte
-// that is meant for a terminal. A turn that goes wrong has said so and does not
-// keep the next from running.
+// runPiped answers the lines from a pipe one by one, without any terminal sequences. A failed turn has
+// reported its error and does not keep the next from running.
 func (inv *invocation) runPiped(ctx context.Context) error {
 	a, err := inv.newApp(inv.warn)
 	if err != nil {

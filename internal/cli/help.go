@@ -11,14 +11,14 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// calls are the ways to start the program.
+// calls lists the ways to start the program.
 var calls = []use{
 	{"[flags] [prompt]", "start a session; a prompt is its first message"},
 	{"-p [flags] [prompt]", "run one turn, print the answer and exit"},
 	{"COMMAND [flags]", "run a command"},
 }
 
-// firstExamples are on the first screen of the help.
+// firstExamples are on the help's first screen.
 var firstExamples = []use{
 	{"coder", "start a session in this folder"},
 	{`coder "fix the login test"`, "start with a prompt"},
@@ -27,7 +27,7 @@ var firstExamples = []use{
 	{"coder web", "follow and answer in a browser"},
 }
 
-// firstCommands and firstFlags are those of the first screen, in words that fit there.
+// firstCommands and firstFlags are on the first screen, in words that fit there.
 var (
 	firstCommands = []use{
 		{"setup", "connect a model"},
@@ -59,7 +59,7 @@ var (
 	}
 )
 
-// commandGroups are the commands by what they are for, and flagGroups the flags.
+// commandGroups groups the commands by purpose, and flagGroups the flags.
 var (
 	commandGroups = []use{
 		{"demo setup models doctor", "Start"},
@@ -82,7 +82,7 @@ var (
 	}
 )
 
-// examples are calls of each command.
+// examples lists calls of each command.
 var examples = map[string][]string{
 	"demo":       {"coder demo", "coder demo --crash"},
 	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes", "coder setup --preset anthropic --api-key-stdin < key.txt", "coder setup --from claude"},
@@ -126,7 +126,7 @@ var examples = map[string][]string{
 	"version":    {"coder version --json"},
 }
 
-// exitCodes are the codes that the program ends with.
+// exitCodes lists the program's exit codes.
 var exitCodes = []use{
 	{"0", "done"},
 	{"1", "error"},
@@ -146,7 +146,7 @@ var exitCodes = []use{
 	{"130", "interrupted"},
 }
 
-// environment are the variables that the program reads, but for the keys of vendors.
+// environment lists the variables that the program reads, except vendors' keys.
 var environment = []use{
 	{"CODER_PROVIDER, CODER_PROFILE", "provider or profile to use"},
 	{"CODER_BASE_URL, CODER_API_KEY, CODER_MODEL", "URL, key and model of the provider"},
@@ -161,7 +161,7 @@ var environment = []use{
 	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "proxy for requests"},
 }
 
-// runHelp prints the first screen of the help, all of it, or that of a command.
+// runHelp prints the help's first screen, the complete help, or the help of a command.
 func (inv *invocation) runHelp(context.Context) error {
 	what := strings.Join(inv.flags.args, " ")
 	all := subcommands()
@@ -177,8 +177,7 @@ func (inv *invocation) runHelp(context.Context) error {
 	return usagef("unknown command %s; coder help all lists them (to send it as a prompt: coder -- %s)", what, "help "+what)
 }
 
-// writeHelp prints the first screen, or the help of a command, in lines of at most
-// columns; 0 sets no limit.
+// writeHelp prints the first screen, or the help of a command, wrapped to columns; 0 sets no limit.
 func writeHelp(w io.Writer, columns int, words *i18n.Printer, of *subcommand) error {
 	p := &helpPage{words: words}
 	if of == nil {
@@ -211,7 +210,7 @@ func (p *helpPage) title(text string) {
 	fmt.Fprintln(p, text)
 }
 
-// row writes a name and what it is, from column at on; a longer name stands on a line of its own.
+// row writes a name and its description from column at on; a longer name gets its own line.
 func (p *helpPage) row(at int, name, about string) {
 	if name = "  " + name; len(name)+2 > at && about != "" {
 		name += "\n" + strings.Repeat(" ", at-2)
@@ -236,7 +235,7 @@ func (p *helpPage) screen() {
 	p.title(p.words.T("Flags"))
 	for _, f := range firstFlags {
 		o := findOption(f.args)
-		if len(o.value) > 10 { // a list, which its words give
+		if len(o.value) > 10 { // a list, which the description contains
 			o.value = "NAME"
 		}
 		p.row(27, flagName(o), p.words.T(f.about))
@@ -287,7 +286,7 @@ func (p *helpPage) command(s subcommand) {
 
 func (p *helpPage) flag(o option) { p.row(34, flagName(o), p.words.T(o.help)) }
 
-// flagName is how a flag is written, with its value.
+// flagName returns a flag as written, with its value.
 func flagName(o option) string {
 	name := "    --" + o.long
 	if o.short != "" {
@@ -305,7 +304,7 @@ func flagName(o option) string {
 	return name
 }
 
-// everyFlag is each flag that the command line takes.
+// everyFlag returns all flags of the command line.
 func everyFlag() []option { return append(options(), spellings()...) }
 
 func findOption(long string) option {
@@ -313,13 +312,13 @@ func findOption(long string) option {
 	return all[slices.IndexFunc(all, func(o option) bool { return o.long == long })]
 }
 
-// ownFlags are the flags of one command.
+// ownFlags returns the flags of one command.
 func ownFlags(command string) []option {
 	return slices.DeleteFunc(options(), func(o option) bool { return o.of == "" || !o.belongs(command) })
 }
 
-// hung breaks lines of two columns between words: the rest of a line goes on below its
-// second column, or indented where that leaves little room.
+// hung wraps two-column lines between words: continuations are below the second column, or indented if
+// that leaves little room.
 func hung(text string, columns int) string {
 	var b strings.Builder
 	for i, line := range strings.Split(text, "\n") {

@@ -12,8 +12,7 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// lists is what the person chooses from in place of a command that has no
-// argument.
+// lists returns the list shown for a command without its argument.
 func (t *terminal) lists(input string) (p lineedit.Picker, ok bool) {
 	switch input {
 	case "/resume":
@@ -30,11 +29,10 @@ func (t *terminal) lists(input string) (p lineedit.Picker, ok bool) {
 	return p, len(p.Items) > 0
 }
 
-// sessionList is the sessions that can be gone on with, the newest first. Their
-// values begin with lead.
+// sessionList lists the sessions that can be continued, newest first. Their values begin with lead.
 func (t *terminal) sessionList(ctx context.Context, lead string) lineedit.Picker {
 	p := lineedit.Picker{Title: t.inv.words.T("continue session: ")}
-	heads, _ := t.app.Store().Heads(ctx) // those that can be read
+	heads, _ := t.app.Store().Heads(ctx) // the readable ones
 	for _, h := range heads {
 		if t.host != nil && t.session().ID == h.ID {
 			continue
@@ -48,11 +46,11 @@ func (t *terminal) sessionList(ctx context.Context, lead string) lineedit.Picker
 	return p
 }
 
-// openElsewhere reports whether another process works in a session.
+// openElsewhere reports whether another process holds a session.
 func (t *terminal) openElsewhere(id string) bool { return isLive(t.app.Store().Dir("log", id, "lock")) }
 
-// lastElsewhere reports whether the session to go on with is the last one, and that is open
-// elsewhere, and says so: another can be chosen.
+// lastElsewhere reports, and warns, that the session to continue is the last one but open elsewhere: the
+// user can choose another.
 func (t *terminal) lastElsewhere() bool {
 	which := t.inv.flags.session
 	if !which.Last || which.Resume != "" || which.Fork || t.onlyDraft() {
@@ -70,12 +68,12 @@ func (t *terminal) lastElsewhere() bool {
 		said = t.inv.words.T("the last session is open elsewhere; this one has an unsent draft")
 		t.inv.flags.session.Resume = typed
 	}
-	_ = t.say(ink.Warn, said) // said if it can be
+	_ = t.say(ink.Warn, said) // errors are ignored
 	return typed == ""
 }
 
-// pickSession lets the person choose the session to go on with, where they can. One
-// that is open elsewhere can be watched.
+// pickSession lets the user choose the session to continue, if possible. A session open elsewhere can be
+// watched.
 func (t *terminal) pickSession(ctx context.Context) error {
 	for {
 		p := t.sessionList(ctx, "")
@@ -105,7 +103,7 @@ func (t *terminal) pickSession(ctx context.Context) error {
 	}
 }
 
-// pick is what the person chooses from a list before there is a session.
+// pick lets the user choose from a list before there is a session.
 func (t *terminal) pick(ctx context.Context, p lineedit.Picker) (string, error) {
 	value, err := t.face.Pick(ctx, p)
 	if errors.Is(err, repl.ErrInterrupted) {

@@ -13,11 +13,11 @@ import (
 // runMan prints the manual page.
 func (inv *invocation) runMan(context.Context) error { return inv.print(manual(inv.words)) }
 
-// manual is the manual page, made of the same tables as the help.
+// manual returns the manual page, generated from the help's tables.
 func manual(words *i18n.Printer) string {
 	p := &manPage{words: words}
 	p.line(".TH CODER 1", `""`, `"coder `+roff(app.Version)+`"`)
-	p.line(".ad l") // justified lines of long names have large gaps
+	p.line(".ad l") // justified lines with long names have large gaps
 	p.line(".SH", roff(words.T("NAME")))
 	p.line(`coder \-`, roff(words.T("a coding agent for the terminal")))
 	p.line(".SH", roff(words.T("SYNOPSIS")))
@@ -63,10 +63,10 @@ func (p *manPage) list(before string, list []use) {
 	}
 }
 
-// roffSigns is how the formatter writes signs that mean something to it.
+// roffSigns maps signs with a meaning in roff to their escapes.
 var roffSigns = map[rune]string{'\\': `\e`, '-': `\-`, '"': `\(dq`, '\'': `\(aq`, '.': `\&.`}
 
-// roff is text that means nothing else to the formatter, in ASCII.
+// roff escapes text for roff, in ASCII.
 func roff(s string) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -20,10 +20,10 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// mcpVerbs are what coder mcp does.
+// mcpVerbs lists the commands of coder mcp.
 var mcpVerbs = []string{"add", "list", "get", "remove", "test", "login", "logout", "serve"}
 
-// runMCP keeps the list of MCP servers, and tries them.
+// runMCP manages the list of MCP servers, and tests them.
 func (inv *invocation) runMCP(ctx context.Context) error {
 	fl := inv.flags
 	if len(fl.args) == 0 {
@@ -85,8 +85,8 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 	return usagef("coder mcp %s needs the name of one server; coder mcp list shows the servers", what)
 }
 
-// mcpLogin logs in with a server by the person's browser, wherever that is: what
-// it shows at the end may be typed in here.
+// mcpLogin logs in to a server with the user's browser, on any machine: the address that it ends at may
+// be typed in here.
 func (inv *invocation) mcpLogin(ctx context.Context, a *app.App, name string) error {
 	reading, stop := context.WithCancel(ctx)
 	pasted := make(chan string)
@@ -106,7 +106,7 @@ func (inv *invocation) mcpLogin(ctx context.Context, a *app.App, name string) er
 		}
 	})
 	err := a.LoginMCP(ctx, name, func(address string) {
-		_ = inv.tell(inv.words.T("open this address in a browser and log in there:") + "\n" + address + "\n" + // who cannot see it ends the program
+		_ = inv.tell(inv.words.T("open this address in a browser and log in there:") + "\n" + address + "\n" + // a user who cannot see it ends the program
 			inv.words.T("if the browser is on another machine, paste the address it shows at the end here"))
 	}, pasted)
 	stop()
@@ -117,7 +117,7 @@ func (inv *invocation) mcpLogin(ctx context.Context, a *app.App, name string) er
 	return inv.tell(inv.words.T("logged in: %s", name))
 }
 
-// mcpScope is the file that is changed.
+// mcpScope returns the scope whose file is changed.
 func (inv *invocation) mcpScope() string {
 	if inv.flags.scope == app.MCPProject {
 		return app.MCPProject
@@ -125,7 +125,7 @@ func (inv *invocation) mcpScope() string {
 	return app.MCPUser
 }
 
-// mcpAdd writes a server down as other programs do.
+// mcpAdd adds a server with the arguments of other programs.
 func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
 	if clean := mcp.Clean(name); clean != name {
 		return inputf("%q is not a valid MCP server name: use letters, digits, - and _", oneLine(name))
@@ -182,13 +182,13 @@ func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
 	if _, skipped, err := config.Servers(jsonx.Must(map[string]any{name: settings}), inv.Env.Getenv, nil); err == nil && len(skipped) > 0 {
 		inv.warn(fmt.Sprintf("the MCP server %s is skipped until this is fixed: %v", name, skipped[0].Err))
 	}
-	if inv.mcpScope() == app.MCPProject { // what is trusted is the file as it was
+	if inv.mcpScope() == app.MCPProject { // trust was for the file before the change
 		return inv.tell(inv.words.T("written to %s: %s; run coder trust to allow it here, then coder mcp test %s", file, name, name))
 	}
 	return inv.tell(inv.words.T("written to %s: %s; test it with coder mcp test %s", file, name, name))
 }
 
-// mcpList tells which servers there are here. None is started.
+// mcpList lists the servers without starting any.
 func (inv *invocation) mcpList(a *app.App) error {
 	all := slices.Concat(a.MCPStatus(), a.MCPLeftOut())
 	if inv.flags.json {
@@ -212,7 +212,7 @@ func (inv *invocation) noServers() error {
 	return inv.tell(inv.words.T("no MCP servers; coder mcp add adds one"))
 }
 
-// mcpGet tells the settings of one server, without values that may be secret.
+// mcpGet shows one server's settings, without possibly secret values.
 func (inv *invocation) mcpGet(s mcp.Server) error {
 	names := func(given map[string]string) string {
 		return oneLine(strings.Join(slices.Sorted(maps.Keys(given)), ", "))
@@ -225,7 +225,7 @@ func (inv *invocation) mcpGet(s mcp.Server) error {
 	return inv.show(t)
 }
 
-// mcpTest starts servers, tells what they have, and fails if one cannot be had.
+// mcpTest starts servers, lists what they have, and fails if one is unavailable.
 func (inv *invocation) mcpTest(ctx context.Context, a *app.App, servers []mcp.Server) error {
 	var all []mcp.Status
 	failed := 0
@@ -257,7 +257,7 @@ func (inv *invocation) mcpTest(ctx context.Context, a *app.App, servers []mcp.Se
 	return err
 }
 
-// initServers are the MCP servers in the words of other agents.
+// initServers returns the MCP servers in other agents' words.
 func initServers(a *app.App) (all []streamjson.Server) {
 	for _, s := range a.MCPStatus() {
 		status := map[mcp.State]string{mcp.Off: "disabled", mcp.Ready: "connected", mcp.Failed: "failed", mcp.Locked: "needs-auth"}[s.State]
@@ -266,7 +266,7 @@ func initServers(a *app.App) (all []streamjson.Server) {
 	return all
 }
 
-// show writes blocks to stdout, laid out for the terminal if it is one.
+// show writes blocks to stdout, laid out for a terminal.
 func (inv *invocation) show(blocks ...display.Block) error {
 	text := display.Blocks(blocks).Translated(inv.words.Said, ink.Width)
 	if inv.columns > 0 {
@@ -276,7 +276,7 @@ func (inv *invocation) show(blocks ...display.Block) error {
 	return err
 }
 
-// mcpRow is a server for programs.
+// mcpRow is a server in JSON output.
 type mcpRow struct {
 	Name    string   `json:"name"`
 	Type    string   `json:"type"`

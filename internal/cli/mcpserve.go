@@ -19,14 +19,14 @@ import (
 	"coder/internal/tool/mcp"
 )
 
-// unserved are the classes of tools that are of use in a session of this program alone:
-// whoever calls others has a person, a list and agents of its own.
+// unserved lists the classes of tools that only make sense in this program's own sessions: a caller has
+// its own user, todo list and agents.
 var unserved = []tool.Class{
 	tool.Delegates, tool.AsksPerson, tool.EndsPlan, tool.ReadsTodos, tool.WritesTodos, tool.LoadsSkill, tool.FindsTools,
 }
 
-// runMCPServe offers this program's tools to another agent, over the standard
-// streams. All calls are those of one session.
+// runMCPServe offers this program's tools to another agent over standard streams. All calls belong to
+// one session.
 func (inv *invocation) runMCPServe(ctx context.Context, a *app.App) error {
 	h, err := serve.Open(ctx, a, serve.Options{Which: inv.flags.session, Person: mcp.Client})
 	if err != nil {
@@ -48,7 +48,7 @@ func (inv *invocation) runMCPServe(ctx context.Context, a *app.App) error {
 	return errors.Join(err, inv.closed(h.Close(ctx)))
 }
 
-// telling tells what is done, in few words.
+// telling returns a sink that reports progress in a few words.
 func telling(tell func(string)) event.Sink {
 	return event.SinkFunc(func(_ context.Context, r event.Record) error {
 		if e, ok := r.Event.(event.ToolStarted); ok {
@@ -58,7 +58,7 @@ func telling(tell func(string)) event.Sink {
 	})
 }
 
-// delegateOffer is the tool that does a whole task, in a session of its own.
+// delegateOffer returns the tool that runs a whole task in its own session.
 func (inv *invocation) delegateOffer() mcp.Offer {
 	schema := `{"type":"object","properties":{"task":{"type":"string","description":"what to do, with all the context it needs"}},"required":["task"]}`
 	return mcp.Offer{
@@ -74,8 +74,8 @@ func (inv *invocation) delegateOffer() mcp.Offer {
 	}
 }
 
-// delegate runs a task of another agent's. Its words are never commands, and what
-// they name is not what the person named.
+// delegate runs another agent's task. Its text is never a command, and files named in it do not count as
+// named by the user.
 func (inv *invocation) delegate(ctx context.Context, words string, tell func(string)) (mcp.Given, error) {
 	if strings.HasPrefix(strings.TrimSpace(words), "/") || strings.HasPrefix(strings.TrimSpace(words), "!") {
 		words = "Task: " + words

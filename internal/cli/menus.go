@@ -11,7 +11,7 @@ import (
 	"coder/internal/ui/lineedit"
 )
 
-// menu is a list for a command that was typed alone; without items the command runs.
+// menu returns the list for a command typed without arguments; without items the command runs.
 func (t *terminal) menu(input string) (p lineedit.Picker) {
 	key, isValue := strings.CutSuffix(input, " ")
 	switch {
@@ -31,10 +31,10 @@ func (t *terminal) menu(input string) (p lineedit.Picker) {
 	return p
 }
 
-// leaveInput leaves; Ctrl+D stands for it.
+// leaveInput is the command for Ctrl+D.
 const leaveInput = "/exit"
 
-// leaveMenu asks before you leave commands that run in the background: they end with the session.
+// leaveMenu asks before you leave running background commands: they end with the session.
 func (t *terminal) leaveMenu() (p lineedit.Picker) {
 	running := t.app.Running()
 	n := len(running)
@@ -53,8 +53,8 @@ func item(text, note, value string) lineedit.Item {
 	return lineedit.Item{Choice: lineedit.Choice{Text: text, Note: note}, Value: value}
 }
 
-// settingsMenu lists the settings with their values, where each comes from and what it is for. A setting
-// with few values leads on to them.
+// settingsMenu lists the settings with values, sources and descriptions. A setting with few values opens
+// a list of them.
 func (t *terminal) settingsMenu() lineedit.Picker {
 	p := lineedit.Picker{Title: t.inv.words.T("setting: ")}
 	for _, r := range t.app.Settings.Report.Rows() {
@@ -88,7 +88,7 @@ func (t *terminal) valueMenu(key string) lineedit.Picker {
 	return p
 }
 
-// now is the value of a setting that is text.
+// now returns the value of a text setting.
 func (t *terminal) now(key string) string {
 	if key == "ui.theme" {
 		return t.app.Theme()
@@ -118,8 +118,8 @@ func (t *terminal) modeMenu() lineedit.Picker {
 	return p
 }
 
-// modelMenu lists your favourites (provider.models), the other models of the server, profiles, and the
-// levels of reasoning effort.
+// modelMenu lists your favorites (provider.models), the server's other models, profiles, and the levels
+// of reasoning effort.
 func (t *terminal) modelMenu() lineedit.Picker {
 	p := lineedit.Picker{Title: t.inv.words.T("model: "), Numbered: true}
 	if t.app.Scripted() {
@@ -145,7 +145,7 @@ func (t *terminal) modelMenu() lineedit.Picker {
 		}
 		p.Items = append(p.Items, item(name, strings.Join(notes, t.apart()), "/model "+name))
 	}
-	about, _ := config.AboutKey("provider.effort") // there is such a setting
+	about, _ := config.AboutKey("provider.effort") // the setting exists
 	for _, level := range about.Values {
 		if level != "" {
 			p.Items = append(p.Items, item(t.inv.words.T("effort: %s", level), t.inv.words.T("reasoning effort, where the model supports it"), "/config provider.effort "+level))

@@ -11,7 +11,7 @@ import (
 	"coder/internal/ui/i18n"
 )
 
-// runModels lists the models that can be reached, by endpoint.
+// runModels lists the available models by endpoint.
 func (inv *invocation) runModels(ctx context.Context, a *app.App) error {
 	endpoints := a.Endpoints(ctx)
 	if ctx.Err() != nil {
@@ -20,7 +20,7 @@ func (inv *invocation) runModels(ctx context.Context, a *app.App) error {
 	if inv.flags.json {
 		return inv.printJSON(endpointsJSON(endpoints))
 	}
-	var silent []string // tells of addresses of this machine at which nothing was found
+	var silent []string // messages about local addresses without a server
 	found := 0
 	for _, e := range endpoints {
 		if !e.Found() {
@@ -45,12 +45,12 @@ func (inv *invocation) runModels(ctx context.Context, a *app.App) error {
 	return nil
 }
 
-// notFound tells of an address of this machine at which nothing was found.
+// notFound returns a message about a local address without a server.
 func notFound(words *i18n.Printer, e app.Endpoint) string {
 	return words.T("not found on this machine: %s (%s): %s", e.Title, oneLine(e.Provider.Address()), words.Said(e.Err.Error()))
 }
 
-// printEndpoint shows an endpoint and what it has.
+// printEndpoint shows an endpoint and its models.
 func (inv *invocation) printEndpoint(e app.Endpoint) error {
 	head := e.Title + "  " + oneLine(address(e))
 	if e.Key != "" {
@@ -68,7 +68,7 @@ func (inv *invocation) printEndpoint(e app.Endpoint) error {
 	return inv.show(offers(e.Models))
 }
 
-// address is where an endpoint is, without what may be secret.
+// address returns an endpoint's address without possible secrets.
 func address(e app.Endpoint) string {
 	before, _, _ := strings.Cut(e.Provider.BaseURL, "?")
 	if scheme, rest, ok := strings.Cut(before, "://"); ok {
@@ -79,10 +79,10 @@ func address(e app.Endpoint) string {
 	return before
 }
 
-// mostOffers is how many models of an endpoint are shown.
+// mostOffers is the most models shown of an endpoint.
 const mostOffers = 100
 
-// offers is a table of models.
+// offers returns a table of models.
 func offers(list []app.Offer) display.Table {
 	t := display.Table{Head: display.Words("  ", "model", "window", "in $/M", "out $/M")}
 	for i, o := range list {
@@ -106,7 +106,7 @@ func offers(list []app.Offer) display.Table {
 	return t
 }
 
-// modelJSON and endpointJSON are what programs read.
+// modelJSON and endpointJSON are the JSON output.
 type modelJSON struct {
 	Name       string   `json:"name"`
 	Window     int      `json:"window,omitzero"`

@@ -23,24 +23,23 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// output is the face of a headless run: what the flags asked to see, where
-// they asked to see it.
+// output is the face of a headless run: it writes what the flags requested, where they requested it.
 type output struct {
 	event.Sink
 	inv   *invocation
-	text  bool                 // the answer goes to stdout as it is
-	json  *streamjson.Renderer // nil unless a JSON format was asked for
-	tally streamjson.Tally     // the turn under way
+	text  bool                 // write the answer to stdout unchanged
+	json  *streamjson.Renderer // nil unless a JSON format was requested
+	tally streamjson.Tally     // the current turn
 	alone bool                 // a call was refused because nobody could be asked
-	asked map[string]bool      // questions of MCP servers that nobody answered
+	asked map[string]bool      // unanswered questions of MCP servers
 
 	checked    func() verify.Check
-	structured func() json.RawMessage // the answer in the form that was asked for; nil: none was
-	form       json.RawMessage        // that of the turn under way
+	structured func() json.RawMessage // the answer in the requested form; nil: none requested
+	form       json.RawMessage        // of the current turn
 
-	unkept func() error                // why something is not kept on disk; nil if all is
-	hint   func(calls []string) string // the option that lets calls pass; nil: none is known
-	local  display.Blocks              // the last answer of the program's own
+	unkept func() error                // why something is not saved to disk; nil if everything is
+	hint   func(calls []string) string // the option that would allow calls; nil: unknown
+	local  display.Blocks              // the last output of coder's own
 }
 
 func (inv *invocation) newOutput(a *app.App) *output {
@@ -64,17 +63,17 @@ func (inv *invocation) newOutput(a *app.App) *output {
 	return o
 }
 
-// eventStream is the timeline for programs, in the vocabulary of the flag.
+// eventStream returns the event output for programs, in the flag's vocabulary.
 func (inv *invocation) eventStream() event.Sink {
 	view, err := events.ParseView(inv.flags.events)
 	if err != nil {
-		panic(err) // the flag allows no other
+		panic(err) // the flag allows no other value
 	}
 	return events.New(inv.Stdout, view)
 }
 
-// newLines is the face of a run that is read as it goes, like a terminal's, by
-// something that is none.
+// newLines returns the face of a run whose output is read as it comes, like a terminal's, but not by a
+// terminal.
 func (inv *invocation) newLines(a *app.App) (*output, *term.Renderer) {
 	o := &output{inv: inv, hint: hintOf(a), checked: func() verify.Check { return verify.Check{} }}
 	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Words: inv.words, Now: inv.Now, ASCII: inv.ascii()})
@@ -86,7 +85,7 @@ func hintOf(a *app.App) func(calls []string) string {
 	return func(calls []string) string { return a.Hint(context.Background(), calls) }
 }
 
-// count keeps the turn's account.
+// count updates the turn's totals.
 func (o *output) count(_ context.Context, r event.Record) error {
 	o.tally.Add(r)
 	switch e := r.Event.(type) {
@@ -108,13 +107,13 @@ func (o *output) count(_ context.Context, r event.Record) error {
 	return nil
 }
 
-// begin opens the account of a turn.
+// begin resets the totals for a turn.
 func (o *output) begin() {
 	o.tally, o.alone, o.asked, o.local, o.form = streamjson.Tally{}, false, nil, nil, nil
 }
 
-// end writes what the turn came to and returns the error the program should
-// end with: the turn's own, or that calls were refused.
+// end writes the turn's result and returns the program's error: the turn's own, or that calls were
+// refused.
 func (o *output) end(answer string, turnErr error) error {
 	var err error
 	switch {
@@ -147,7 +146,7 @@ func (o *output) end(answer string, turnErr error) error {
 	return turnErr
 }
 
-// unverified says what was left unchecked.
+// unverified describes what was left unchecked.
 func unverified(c verify.Check) string {
 	switch {
 	case c.Command == "":
@@ -160,7 +159,7 @@ func unverified(c verify.Check) string {
 	return fmt.Sprintf("done, but files changed after the last check: %s", c.Command)
 }
 
-// formed is the answer in the form that was asked for, nil if none was.
+// formed returns the answer in the requested form, nil if none was requested.
 func (o *output) formed() json.RawMessage {
 	if o.structured == nil {
 		return nil
@@ -171,7 +170,7 @@ func (o *output) formed() json.RawMessage {
 	return o.form
 }
 
-// outcome is how a turn ended, for programs.
+// outcome returns how a turn ended, for programs.
 func (o *output) outcome(answer string, err error) streamjson.Outcome {
 	out := streamjson.Outcome{Result: answer, Unkept: o.unkept != nil && o.unkept() != nil, Structured: o.formed()}
 	c := o.checked()

@@ -17,16 +17,16 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// pluginVerbs are what coder plugin does.
+// pluginVerbs lists the commands of coder plugin.
 var pluginVerbs = []string{"add", "list", "update", "remove", "marketplace"}
 
-// runPlugin keeps the list of plugins.
+// runPlugin manages the list of plugins.
 func (inv *invocation) runPlugin(ctx context.Context) error {
 	if len(inv.flags.args) == 0 {
 		return usagef("coder plugin takes add, list, update, remove or marketplace")
 	}
 	what, rest := inv.flags.args[0], inv.flags.args[1:]
-	a, err := inv.newApp(func(string) {}) // what is wrong is shown here
+	a, err := inv.newApp(func(string) {}) // problems are shown here
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (inv *invocation) pluginAgree(ctx context.Context, a *app.App, dir, named s
 	return inv.tell(inv.words.T("added: %s, as its folder is now; if that changes, the plugin is off until you add it again", p.Name))
 }
 
-// overlap reports whether one of two folders holds the other.
+// overlap reports whether one of two folders contains the other.
 func overlap(root, dir string) bool {
 	if real, err := filepath.EvalSymlinks(root); err == nil {
 		root = real
@@ -125,8 +125,7 @@ func overlap(root, dir string) bool {
 	return in(root, dir) || in(dir, root)
 }
 
-// pluginLines are what a plugin brings, whole: what could be cut off could hide
-// something.
+// pluginLines lists a plugin's contents in full: cutting them could hide something.
 func (inv *invocation) pluginLines(c app.PluginContents) (lines []string) {
 	whole := func(s string) string { return sanitize.Line(s, 0) }
 	lines = append(lines, inv.words.T("plugin %s", strings.TrimSpace(c.Name+" "+oneLine(c.Version))))
@@ -161,7 +160,7 @@ func (inv *invocation) pluginLines(c app.PluginContents) (lines []string) {
 	return lines
 }
 
-// lines are rows of one cell each, in the person's language.
+// lines returns rows of one cell each, in the user's language.
 func (inv *invocation) lines(rows [][]display.Cell) []string {
 	return inv.tableLines(display.Table{Rows: rows})
 }
@@ -174,7 +173,7 @@ func (inv *invocation) tableLines(t display.Table) (lines []string) {
 	return lines
 }
 
-// pluginRow is a plugin for programs.
+// pluginRow is a plugin in JSON output.
 type pluginRow struct {
 	Name        string      `json:"name"`
 	Version     string      `json:"version,omitempty"`
@@ -189,7 +188,7 @@ type pluginRow struct {
 	Servers     []pluginRun `json:"mcpServers,omitempty"`
 }
 
-// pluginRun is something of a plugin that runs: on what, or under which name.
+// pluginRun is a part of a plugin that runs: on which event, or under which name.
 type pluginRun struct {
 	On      string `json:"on,omitempty"`
 	Matcher string `json:"matcher,omitempty"`
@@ -197,7 +196,7 @@ type pluginRun struct {
 	Runs    string `json:"runs"`
 }
 
-// pluginList tells which plugins were added, and how they are.
+// pluginList lists the plugins with their status.
 func (inv *invocation) pluginList(a *app.App) error {
 	added, err := a.PluginBook().Load()
 	if err != nil {
@@ -230,7 +229,7 @@ func (inv *invocation) pluginList(a *app.App) error {
 	return inv.show(t)
 }
 
-// take takes in what a plugin brings.
+// take adds a plugin's contents.
 func (r *pluginRow) take(c app.PluginContents) {
 	for _, part := range []struct {
 		into  *[]string

@@ -18,8 +18,7 @@ import (
 	"coder/internal/tool"
 )
 
-// runPolicy tells what would become of commands, and of past calls, under the
-// rules of today.
+// runPolicy shows how the current rules decide about commands, or about past calls.
 func (inv *invocation) runPolicy(ctx context.Context, a *app.App) error {
 	fl := inv.flags
 	what, rest := fl.args[0], fl.args[1:]
@@ -52,8 +51,7 @@ func (inv *invocation) runPolicy(ctx context.Context, a *app.App) error {
 	return usagef("unknown command: coder policy %s; use check, list, revoke or test", what)
 }
 
-// policyList tells what was always allowed in this project and in its sessions,
-// when and why.
+// policyList lists the grants in this project and its sessions, with time and reason.
 func (inv *invocation) policyList(a *app.App) error {
 	m, err := a.Memory()
 	if err != nil {
@@ -82,7 +80,7 @@ func (inv *invocation) policyList(a *app.App) error {
 	return inv.print(append(lines, words.T("coder policy revoke N revokes one of them, coder policy revoke all revokes all"))...)
 }
 
-// verdictOn is what policy check prints.
+// verdictOn is the output of policy check.
 type verdictOn struct {
 	Command  string   `json:"command"`
 	Mode     string   `json:"mode"`
@@ -92,9 +90,9 @@ type verdictOn struct {
 	Reasons  []string `json:"reasons"`
 	Rules    []string `json:"rules"`
 	Always   *string  `json:"always"`
-	Never    string   `json:"always_not,omitempty"` // why always cannot be said
+	Never    string   `json:"always_not,omitempty"` // why always is not possible
 	Sandbox  string   `json:"sandbox"`
-	Withheld []string `json:"withheld,omitempty"` // names of variables that commands do not get
+	Withheld []string `json:"withheld,omitempty"` // variables hidden from commands
 }
 
 func (inv *invocation) policyCheck(ctx context.Context, a *app.App, command string) error {
@@ -121,7 +119,7 @@ func (inv *invocation) policyCheck(ctx context.Context, a *app.App, command stri
 		}
 	}
 	offers, err := j.Offers(call)
-	var each []string // of what would be remembered
+	var each []string // parts that would be remembered
 	i := slices.IndexFunc(offers, func(o policy.Offer) bool { return o.Scope == policy.ThisProject })
 	switch {
 	case o.Verdict == policy.Deny:
@@ -177,7 +175,7 @@ type retrial struct {
 	touches func(say func(string) string) string
 }
 
-// retrials is what policy test prints.
+// retrials is the output of policy test.
 type retrials struct {
 	Sessions  int       `json:"sessions"`
 	Calls     int       `json:"calls"`
@@ -186,7 +184,7 @@ type retrials struct {
 	Changed   []retrial `json:"changed"`
 }
 
-// policyTest judges every recorded call again with the rules of today.
+// policyTest judges every recorded call again with the current rules.
 func (inv *invocation) policyTest(ctx context.Context, a *app.App) error {
 	j, _, done, err := a.Judge()
 	if err != nil {

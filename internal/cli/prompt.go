@@ -15,20 +15,19 @@ import (
 	"coder/internal/host/stdio"
 )
 
-// promptLimit is the longest prompt taken. What is longer belongs in a file
-// that the model can read in parts.
+// promptLimit is the longest prompt accepted. Longer text belongs in a file that the model can read in
+// parts.
 const promptLimit = 8 << 20
 
-// patience is how long a silent stdin is waited for before a word is said.
+// patience is how long to wait for a silent stdin before printing a note.
 const patience = 3 * time.Second
 
-// readPrompt puts the prompt together from the arguments and, where something
-// is piped in, from stdin to its end. It says so if that takes long: a run must
-// never hang without a word on a stdin nobody closes.
+// readPrompt builds the prompt from the arguments and, if something is piped in, from all of stdin. It
+// prints a note if that takes long: a run must never hang silently on a stdin that is never closed.
 func (inv *invocation) readPrompt(ctx context.Context) (chat.Words, error) {
 	prompt := chat.From(chat.Typed, strings.Join(inv.flags.args, " "))
 	if prompt.Text() == "-" {
-		prompt = nil // stdin, as elsewhere
+		prompt = nil // stdin, by convention
 	}
 	if inv.Piped() {
 		slow := time.AfterFunc(patience, func() {
@@ -66,11 +65,11 @@ func tooLong() error {
 	return inputf("the prompt is longer than %d MiB; save it as a file and name the file in the prompt instead", promptLimit>>20)
 }
 
-// messageForm shows how a message of a stream-json input looks.
+// messageForm is an example of a stream-json message.
 const messageForm = `{"type":"user","message":{"content":"…"}}`
 
-// readMessages yields the prompts of a stream-json input: one JSON object a
-// line, {"type":"user","message":{"content":…}}.
+// readMessages yields the prompts of a stream-json input: one JSON object a line,
+// {"type":"user","message":{"content":…}}.
 func readMessages(ctx context.Context, in *stdio.Reader) iter.Seq2[chat.Words, error] {
 	return func(yield func(chat.Words, error) bool) {
 		for n := 1; ; n++ {
@@ -99,8 +98,8 @@ func readMessages(ctx context.Context, in *stdio.Reader) iter.Seq2[chat.Words, e
 	}
 }
 
-// parseMessage reads one line of a stream-json input. Lines that are not a
-// user's message, such as keep-alives, give none.
+// parseMessage parses one line of a stream-json input. It returns none for lines that are not a user's
+// message, such as keep-alives.
 func parseMessage(line []byte) (chat.Words, error) {
 	var in struct {
 		Type     string `json:"type"`

@@ -23,15 +23,13 @@ import (
 	"coder/internal/record/store/jsonl"
 )
 
-// defaultAge is how old things must be to be pruned unless something else is
-// said.
+// defaultAge is how old things must be to be pruned by default.
 const defaultAge = 30 * 24 * time.Hour
 
-// undoMargin is how long before its first record a session may have used a kept
-// content.
+// undoMargin is how long before its first record a session may have used saved content.
 const undoMargin = time.Hour
 
-// pruned is something that prune would delete.
+// pruned is an item that prune would delete.
 type pruned struct {
 	Kind  string    `json:"kind"`
 	Name  string    `json:"name"`
@@ -40,16 +38,16 @@ type pruned struct {
 	Used  time.Time `json:"lastUsed"`
 
 	paths []string
-	logs  string // to be locked first
+	logs  string // lock this first
 }
 
-// spared is a session that is old enough and stays.
+// spared is a session that is old enough but stays.
 type spared struct {
 	Session string `json:"session_id"`
 	Why     string `json:"why"`
 }
 
-// runPrune says what is kept here and no longer used, and deletes it if told to.
+// runPrune lists what is no longer used, and deletes it if told to.
 func (inv *invocation) runPrune(ctx context.Context) error {
 	fl := inv.flags
 	if fl.dryRun && fl.yes {
@@ -65,7 +63,7 @@ func (inv *invocation) runPrune(ctx context.Context) error {
 	}
 	store := a.Store()
 	for _, names := range [][]string{{}, {"log"}, {"sessions"}, {"runs"}, {"cache"}, {"undo"}, {"undo", "objects"}, {"plans"}} {
-		if info, err := os.Lstat(store.Dir(names...)); err == nil && !info.IsDir() { // it may lead to what is not ours
+		if info, err := os.Lstat(store.Dir(names...)); err == nil && !info.IsDir() { // a link may lead elsewhere
 			return inputf("%s is not a folder: nothing in it is deleted", store.Dir(names...))
 		}
 	}
@@ -83,7 +81,7 @@ func (inv *invocation) runPrune(ctx context.Context) error {
 // keptFor is how long so many days are.
 func keptFor(days int) time.Duration { return time.Duration(days) * 24 * time.Hour }
 
-// parseAge reads a time such as 30d, 2w or 12h.
+// parseAge parses a duration such as 30d, 2w or 12h.
 func parseAge(text string) (time.Duration, error) {
 	if text == "" {
 		return defaultAge, nil
@@ -99,8 +97,7 @@ func parseAge(text string) (time.Duration, error) {
 	return 0, usagef("--older-than must be a duration such as 30d, 2w or 12h, not %q", text)
 }
 
-// prunable lists what was last used before a time, and the sessions that were
-// and stay all the same.
+// prunable lists what was last used before the given age, and sessions as old that must stay.
 func prunable(ctx context.Context, store *app.Store, home string, now time.Time, age time.Duration) (list []pruned, stay []spared) {
 	before, earliest := now.Add(-age), now
 	for _, id := range store.All() {
@@ -136,24 +133,23 @@ func prunable(ctx context.Context, store *app.Store, home string, now time.Time,
 	return slices.DeleteFunc(append(list, undo, cache), func(p pruned) bool { return len(p.paths) == 0 }), stay
 }
 
-// prunedSession is all that is kept of a session.
+// prunedSession returns everything stored for a session.
 func prunedSession(store *app.Store, home, id string) pruned {
 	p := pruned{Kind: "session", Name: id, logs: store.Dir("log", id)}
 	p.add(time.Time{}, p.logs, store.Dir("sessions", id+".json"), store.Dir("runs", id))
 	used := p.Used
-	plans, _ := filepath.Glob(store.Dir("plans", id+"-*.md")) // an id has nothing that a pattern would heed
+	plans, _ := filepath.Glob(store.Dir("plans", id+"-*.md")) // an id contains no pattern characters
 	if p.add(time.Time{}, plans...); home != "" {
 		p.add(time.Time{}, (&jsonl.Heads{Dir: filepath.Join(home, "heads")}).Files(p.logs)...)
 	}
-	p.Used = used // when the session was, not what was said of it
+	p.Used = used // the session's last use, without later notes about it
 	return p
 }
 
-// openQuestion is why a session stays that nobody works in.
+// openQuestion is why an idle session stays.
 const openQuestion = "a question waits for an answer"
 
-// add adds what lies at paths as a whole; or, if a time is given, of the files
-// below them those that were last used before it.
+// add adds the paths completely; or, if before is set, the files below them last used before that time.
 func (p *pruned) add(before time.Time, paths ...string) {
 	for _, root := range paths {
 		if _, err := os.Lstat(root); err != nil {
@@ -185,7 +181,7 @@ func (p *pruned) add(before time.Time, paths ...string) {
 	}
 }
 
-// inUse says why a session must stay, or "".
+// inUse returns why a session must stay, or "".
 func inUse(ctx context.Context, store *app.Store, id string) string {
 	if jsonl.InUse(store.Dir("log", id)) {
 		return "a process is working on it"
@@ -203,8 +199,7 @@ func inUse(ctx context.Context, store *app.Store, id string) string {
 	return ""
 }
 
-// began is when a session's first record was written; the earliest time there is
-// if nobody knows.
+// began returns the time of a session's first record; the zero time if unknown.
 func began(store *app.Store, id string) (first time.Time) {
 	for _, l := range event.Logs {
 		text, _, err := repofile.Below(store.Dir("log")).Head(filepath.Join(id, filepath.Base(store.LogPath(id, l))), maxFirst)
@@ -222,10 +217,10 @@ func began(store *app.Store, id string) (first time.Time) {
 	return first
 }
 
-// maxFirst is how far the first record of a log is looked for.
+// maxFirst is how much of a log is read to find its first record.
 const maxFirst = 1 << 20
 
-// prune deletes what is listed and returns what of it is gone.
+// prune deletes the listed items and returns those that are gone.
 func prune(list []pruned) (gone []pruned, err error) {
 	for _, p := range list {
 		if p.logs != "" {
@@ -286,7 +281,7 @@ func (inv *invocation) tellPruned(list []pruned, stay []spared) error {
 	return errors.Join(err, inv.tell(append(lines, text)...))
 }
 
-// sizeOf is a number of bytes as people read it.
+// sizeOf formats a number of bytes for the user.
 func sizeOf(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)

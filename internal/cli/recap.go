@@ -14,12 +14,12 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// recap shows the last exchange of the session as it was seen: what the person said, what
-// the model said and called, and what the turn took and came to.
+// recap shows the last exchange of the session as it was seen: the user's message, the model's replies
+// and calls, and the turn's usage and result.
 func (t *terminal) recap(ctx context.Context) error {
 	var last exchange
-	var rewound []exchange // each as it was before
-	replaced := ""         // the task in which a message was put in the place of all others
+	var rewound []exchange // the state before each rewind
+	replaced := ""         // the task in which a message replaced all others
 	t.told = nil
 	for r, err := range t.app.Store().Logs.Read(ctx, t.session().ID, 0, event.Conversation) {
 		if err != nil {
@@ -31,7 +31,7 @@ func (t *terminal) recap(ctx context.Context) error {
 				replaced = r.Task
 			}
 		case event.MessageAdded:
-			if event.ByPerson(r) && r.Task == replaced { // nobody has typed it
+			if event.ByPerson(r) && r.Task == replaced { // not typed by the user
 				replaced = ""
 				continue
 			}
@@ -70,7 +70,7 @@ func (t *terminal) recap(ctx context.Context) error {
 		said = append(said, span(ink.Dim, t.inv.words.T("%d tool calls", shown.calls)))
 	}
 	var calls [][]event.Record
-	if shown.calls > 0 || shown.answers == 0 { // else the answer is that of the person's own command
+	if shown.calls > 0 || shown.answers == 0 { // otherwise the answer is the output of the user's command
 		calls = endedCalls(records, shown.task)
 	}
 	err = t.face.Tell(said...)
@@ -78,7 +78,7 @@ func (t *terminal) recap(ctx context.Context) error {
 	for i, answer := range shown.said {
 		words := event.ByPerson(answer)
 		if i < len(shown.said)-1 && !words && shown.calls > recalledCalls && (len(calls) == 0 || answer.Seq < calls[0][0].Seq) {
-			continue // nor is what was called then
+			continue // its calls are not shown either
 		}
 		n := len(calls)
 		if later := slices.IndexFunc(calls, func(call []event.Record) bool { return call[0].Seq > answer.Seq }); later >= 0 {
@@ -108,7 +108,7 @@ func (t *terminal) recap(ctx context.Context) error {
 	return err
 }
 
-// typedLines are lines of what the person typed, as they are shown again.
+// typedLines returns lines of the user's text as they are shown again.
 func typedLines(words string) (said [][]ink.Span) {
 	for i, line := range strings.Split(strings.TrimSpace(sanitize.Text(sanitize.Mask(words))), "\n") {
 		mark := "> "
@@ -120,7 +120,7 @@ func typedLines(words string) (said [][]ink.Span) {
 	return said
 }
 
-// stopped reports whether a turn was.
+// stopped reports whether a turn was stopped.
 func stopped(records []event.Record, task string) bool {
 	return slices.ContainsFunc(records, func(r event.Record) bool {
 		_, is := r.Event.(event.TaskCanceled)
@@ -128,8 +128,7 @@ func stopped(records []event.Record, task string) bool {
 	})
 }
 
-// recallEnd says what the turn of these records took and came to, or else how what was
-// edited stands.
+// recallEnd shows the usage and result of these records' turn, or otherwise the state of the edits.
 func (t *terminal) recallEnd(ctx context.Context, records []event.Record, called bool) error {
 	line := turnLine{t.inv.words, t.apart()}
 	turns := t.app.Turns()
@@ -140,13 +139,13 @@ func (t *terminal) recallEnd(ctx context.Context, records []event.Record, called
 		}
 	}
 	_, cutOff := t.session().Unfinished()
-	if said, role := line.standing(t.app.Checked()); called && !cutOff && said != "" && role != ink.Good { // what passed may be of an earlier turn
+	if said, role := line.standing(t.app.Checked()); called && !cutOff && said != "" && role != ink.Good { // the passed check may belong to an earlier turn
 		return t.face.Tell(span(role, said))
 	}
 	return nil
 }
 
-// recordsOf are the records from the beginning of a turn on.
+// recordsOf returns the records since the beginning of a turn.
 func (t *terminal) recordsOf(ctx context.Context, task string) (all []event.Record, err error) {
 	begun := uint64(0)
 	for r, err := range t.app.Store().Logs.Read(ctx, t.session().ID, 0, event.Domain) {
@@ -166,18 +165,18 @@ func (t *terminal) recordsOf(ctx context.Context, task string) (all []event.Reco
 	return all, nil
 }
 
-// recalledCalls is how many calls of a turn are shown again, and recalledLines how many lines
-// of what one of them printed or changed.
+// recalledCalls is the most calls of a turn shown again, and recalledLines the most lines of a call's
+// output or changes.
 const (
 	recalledCalls = 10
 	recalledLines = 16
 )
 
-// endedCalls are the records of the last calls of a turn and of how each of them ended, of
-// what the person was asked besides, and of what the turn failed by. What is still open is
-// put to the person by itself, and so is what was open once and is run again.
+// endedCalls returns the records of a turn's last calls and how each ended, of its questions to the
+// user, and of its failure. What is still open is asked separately, and so is what was open once and
+// runs again.
 func endedCalls(records []event.Record, task string) (ended [][]event.Record) {
-	begun := make(map[string]event.Record) // calls, and questions to the person
+	begun := make(map[string]event.Record) // calls and questions to the user
 	for _, r := range records {
 		if r.Task != task {
 			continue
@@ -207,14 +206,14 @@ func endedCalls(records []event.Record, task string) (ended [][]event.Record) {
 	return ended[max(0, len(ended)-recalledCalls):]
 }
 
-// cutOff reports whether records tell of a call that nobody saw the end of.
+// cutOff reports whether a call has no recorded end.
 func cutOff(call []event.Record, id string) bool {
 	e, ok := call[len(call)-1].Event.(event.ToolCallCompleted)
 	return ok && e.CallID == id && e.Unknown
 }
 
-// recallCalls shows calls of a turn and how each of them ended; in brief without much that
-// they printed or changed, unless they failed.
+// recallCalls shows a turn's calls and how each ended; brief leaves out most of their output and
+// changes, unless they failed.
 func (t *terminal) recallCalls(ctx context.Context, task string, calls [][]event.Record, brief bool) error {
 	if len(calls) == 0 {
 		return nil
@@ -241,10 +240,10 @@ func (t *terminal) recallCalls(ctx context.Context, task string, calls [][]event
 	return t.face.Out().Emit(ctx, event.Record{Task: task, Event: event.StateChanged{}})
 }
 
-// outcomes passes on what was called and what came of it: of what is long only what failed.
+// outcomes forwards calls and results: of long output only that of failures.
 type outcomes struct {
 	event.Sink
-	printed []event.Record // by a call that has not ended
+	printed []event.Record // output of an unfinished call
 }
 
 func (o *outcomes) Emit(ctx context.Context, r event.Record) error {
@@ -275,19 +274,18 @@ func (o *outcomes) Emit(ctx context.Context, r event.Record) error {
 	return o.Sink.Emit(ctx, r)
 }
 
-// exchange is what was said in a session, turn by turn.
+// exchange is a session's conversation by turn.
 type exchange []struct {
 	seq     uint64
 	task    string
 	prompt  string
 	calls   int
-	open    bool           // calls were the last that came of it
-	answers int            // of the model, with words
-	said    []event.Record // these, and what the person said while the turn ran
+	open    bool           // it ended with calls
+	answers int            // replies with text
+	said    []event.Record // the replies, and the user's messages during the turn
 }
 
-// add takes in a message. The first of a turn is the person's; those of other
-// agents are not part of it.
+// add adds a message. The first of a turn is the user's; those of subagents do not count.
 func (x *exchange) add(r event.Record, e event.MessageAdded) {
 	text := strings.TrimSpace(e.Message.Text())
 	n := len(*x)

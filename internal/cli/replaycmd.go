@@ -21,8 +21,7 @@ import (
 	"coder/internal/ui/i18n"
 )
 
-// runReplay plays a session again, or runs it again to see whether it comes to
-// the same.
+// runReplay replays a session, or reruns it to compare the results.
 func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 	fl := inv.flags
 	switch {
@@ -55,7 +54,7 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 	return inv.play(ctx, a, id, records[:n])
 }
 
-// verify runs a session again and tells what came of it.
+// verify reruns a session and reports the result.
 func (inv *invocation) verify(ctx context.Context, a *app.App, id string, records []event.Record, n int) error {
 	report, err := a.Verify(ctx, id, records, n)
 	if err != nil {
@@ -75,16 +74,15 @@ func (inv *invocation) verify(ctx context.Context, a *app.App, id string, record
 	return &exitError{code: ExitError}
 }
 
-// tellRerun says whether a session came to the same again, and shows the first
-// difference if it did not.
+// tellRerun reports whether a rerun matched, otherwise with the first difference.
 func (inv *invocation) tellRerun(name string, report *rerun.Report) error {
 	title, body := inv.describeRerun(name, report)
 	_, err := fmt.Fprint(inv.Stdout, title+"\n"+sanitize.Text(body))
 	return err
 }
 
-// describeRerun is the result of a rerun in a line, and the first difference: the call, the
-// cause as far as it is known, and a diff.
+// describeRerun returns the result of a rerun on one line, and the first difference: the call, its cause
+// if known, and a diff.
 func (inv *invocation) describeRerun(name string, report *rerun.Report) (title, body string) {
 	d := report.Difference
 	if d == nil {
@@ -109,7 +107,7 @@ func (inv *invocation) describeRerun(name string, report *rerun.Report) (title, 
 	return title, body
 }
 
-// rerunCauses say where a difference comes from, by what differs.
+// rerunCauses explains differences by kind.
 var rerunCauses = map[string]string{
 	"request": "the current prompt, rules or tools differ from the recorded ones",
 	"result":  "the call gave another result twice, in the session's original files",
@@ -119,7 +117,7 @@ var rerunCauses = map[string]string{
 // maxDifference is how many lines of a difference are shown.
 const maxDifference = 80
 
-// shortDifference is the beginning of a long difference, and how to see all of it.
+// shortDifference returns the beginning of a long difference, and how to see all of it.
 func (inv *invocation) shortDifference(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	if len(lines) <= maxDifference {
@@ -140,7 +138,7 @@ func (inv *invocation) normalised() string {
 	return strings.Join(list, ", ")
 }
 
-// whatDiffers is what differs, in words.
+// whatDiffers describes what differs.
 func (inv *invocation) whatDiffers(d *rerun.Difference) string {
 	words := rerunWords[d.What]
 	if strings.Contains(words, "%s") {
@@ -149,13 +147,13 @@ func (inv *invocation) whatDiffers(d *rerun.Difference) string {
 	return inv.words.T(words)
 }
 
-// rerunWords say what differs.
+// rerunWords describes kinds of differences.
 var rerunWords = map[string]string{
 	"request": "the request to the model", "reply": "the model's reply", "decision": "the decision about %s", "question": "the question to the user",
 	"result": "the result of %s", "files": "the files after %s", "course": "what happens next",
 }
 
-// play shows the records of a session as they were shown, from the record alone.
+// play shows a session's records as they were shown, from the records alone.
 func (inv *invocation) play(ctx context.Context, a *app.App, id string, records []event.Record) error {
 	_, _, person := inv.Terminal()
 	if inv.flags.step && !person {
@@ -192,7 +190,7 @@ func (inv *invocation) play(ctx context.Context, a *app.App, id string, records 
 	return nil
 }
 
-// ends reports whether a step for someone who looks on is over with r.
+// ends reports whether r ends a step for a viewer.
 func ends(r event.Record) bool {
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
@@ -203,14 +201,14 @@ func ends(r event.Record) bool {
 	return false
 }
 
-// pace passes the time between records.
+// pace waits between records.
 type pace struct {
-	speed float64 // 0: as it was, without long pauses
-	still bool    // no time passes
+	speed float64 // 0: as recorded, without long pauses
+	still bool    // do not wait
 	last  time.Time
 }
 
-// longestPause is how long nothing happens at most, unless the speed is given.
+// longestPause is the longest wait, unless the speed is given.
 const longestPause = 1500 * time.Millisecond
 
 func (p *pace) wait(ctx context.Context, at time.Time) error {
@@ -230,10 +228,10 @@ func (p *pace) wait(ctx context.Context, at time.Time) error {
 	return clock.Sleep(ctx, pause)
 }
 
-// errEnough says that the person has seen enough.
+// errEnough reports that the user ended the replay.
 var errEnough = errors.New("enough")
 
-// next waits until the person wants to see more: Enter does, q is enough.
+// next waits for Enter; q ends the replay.
 func (inv *invocation) next(ctx context.Context) error {
 	line, err := inv.input.Line(ctx, promptLimit)
 	if errors.Is(err, io.EOF) || strings.TrimSpace(line) == "q" {

@@ -11,8 +11,8 @@ import (
 	"coder/internal/slash"
 )
 
-// runRestore brings the files of a session back to a record, or shows what that would
-// change. It is /restore in the session, for which no model is needed.
+// runRestore restores a session's files to a record, or shows what that would change. It is the
+// session's /restore, without a model.
 func (inv *invocation) runRestore(ctx context.Context, a *app.App) error {
 	fl := inv.flags
 	id, err := a.Store().Known(ctx, fl.args[0])

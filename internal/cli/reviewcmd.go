@@ -20,8 +20,8 @@ import (
 	"coder/internal/tool/structured"
 )
 
-// runReview has a model review a change. The model can only read, and each of its findings is
-// checked against the change before it is written.
+// runReview asks a model to review a change. The model can only read, and each finding is checked
+// against the change before it is written.
 func (inv *invocation) runReview(ctx context.Context) error {
 	fl := inv.flags
 	if fl.format = cmp.Or(fl.format, "text"); !slices.Contains(review.Formats, fl.format) {
@@ -73,7 +73,7 @@ func (inv *invocation) review(ctx context.Context, a *app.App, s *headless) erro
 	return nil
 }
 
-// readChange is the diff that the arguments name.
+// readChange returns the diff that the arguments name.
 func (inv *invocation) readChange(ctx context.Context, a *app.App) (diff string, err error) {
 	revisions := strings.Join(inv.flags.args, " ")
 	if revisions == "-" || revisions == "" && inv.Piped() {
@@ -90,7 +90,7 @@ func (inv *invocation) readChange(ctx context.Context, a *app.App) (diff string,
 	return a.Change(ctx, revisions)
 }
 
-// find has the model review a change and returns what it found.
+// find asks the model for a review and returns its findings.
 func (s *headless) find(ctx context.Context, task string) (found review.Report, err error) {
 	s.out.begin()
 	turn, over := s.Stoppable(ctx, s.out.inv.warn)

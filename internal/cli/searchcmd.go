@@ -8,7 +8,7 @@ import (
 	"coder/internal/slash"
 )
 
-// runSearch finds words in all sessions of all projects.
+// runSearch searches all sessions of all projects.
 func (inv *invocation) runSearch(ctx context.Context) error {
 	words := fulltext.Words(strings.Join(inv.flags.args, " "))
 	if len(words) == 0 {

@@ -18,10 +18,10 @@ import (
 	"coder/internal/slash"
 )
 
-// sessionVerbs are what coder sessions does with sessions.
+// sessionVerbs lists the commands of coder sessions.
 var sessionVerbs = []string{"rename", "tag", "archive", "unarchive", "delete", "search"}
 
-// runSessions lists the sessions kept here, or changes what they are called.
+// runSessions lists the sessions, or changes their titles and tags.
 func (inv *invocation) runSessions(ctx context.Context, a *app.App) error {
 	if agent := inv.flags.agent; agent != "" {
 		return inv.foreignSessions(a, agent)
@@ -125,7 +125,7 @@ func (inv *invocation) changeSessions(ctx context.Context, a *app.App, verb stri
 	return inv.tell(inv.words.T("Listed again: %s.", strings.Join(ids, ", ")))
 }
 
-// deleteSessions shows what goes with sessions and deletes them if you agree.
+// deleteSessions shows what is deleted with sessions and deletes them if you agree.
 func (inv *invocation) deleteSessions(ctx context.Context, a *app.App, ids []string) error {
 	store := a.Store()
 	heads, err := store.AllHeads(ctx)
@@ -192,8 +192,7 @@ func (inv *invocation) runExport(ctx context.Context, a *app.App) error {
 	return a.Store().Write(ctx, inv.Stdout, id, cmp.Or(inv.flags.format, "md"))
 }
 
-// runAudit shows what a session did to the world, or checks that its record of
-// that was not tampered with.
+// runAudit shows a session's effects on the world, or verifies that its records were not tampered with.
 func (inv *invocation) runAudit(ctx context.Context, a *app.App) error {
 	what, args := "show", inv.flags.args
 	if len(args) == 1 && args[0] == "ship" {
@@ -230,8 +229,7 @@ func (inv *invocation) shipAudit(ctx context.Context, a *app.App) error {
 	return err
 }
 
-// verifyAudit checks the logs of a session line by line, and against what was
-// signed for.
+// verifyAudit checks a session's logs line by line, and against their signatures.
 func (inv *invocation) verifyAudit(store *app.Store, id string) error {
 	report, err := store.Verify(id)
 	if err != nil {
@@ -239,16 +237,16 @@ func (inv *invocation) verifyAudit(store *app.Store, id string) error {
 	}
 	err = inv.tell(report.Sentences(id, inv.words.T)...)
 	for _, c := range report.Open {
-		if c.Left && err == nil { // those of an unfinished turn are settled when it continues
+		if c.Left && err == nil { // an unfinished turn settles its calls when it continues
 			err = fmt.Errorf("session %s: record %d: %s never ended, but its task did", id, c.Seq, c.Requested.Tool)
 		}
 	}
 	return err
 }
 
-// auditRow is one call for other programs.
+// auditRow is one call in JSON output.
 type auditRow struct {
-	Record    uint64                   `json:"record"` // of the request
+	Record    uint64                   `json:"record"` // the request's record
 	Time      time.Time                `json:"time"`
 	Requested event.ToolCallRequested  `json:"requested"`
 	Completed *event.ToolCallCompleted `json:"completed"`

@@ -9,10 +9,10 @@ import (
 	"coder/internal/config"
 )
 
-// configVerbs are what coder config does.
+// configVerbs lists the commands of coder config.
 var configVerbs = []string{"show", "list", "get", "set", "unset", "path", "schema"}
 
-// settingRow is a setting, for programs.
+// settingRow is a setting in JSON output.
 type settingRow struct {
 	Key    string          `json:"key"`
 	Value  json.RawMessage `json:"value"`
@@ -22,7 +22,7 @@ type settingRow struct {
 }
 
 func rowOf(r config.Row) settingRow {
-	about, _ := config.AboutKey(r.Key) // a row has a key that is known
+	about, _ := config.AboutKey(r.Key) // a row always has a known key
 	row := settingRow{Key: r.Key, Value: json.RawMessage(r.Value), Origin: r.Origin.String(), About: about.Doc}
 	if r.Lock.Source != "" {
 		row.Locked = r.Lock.String()
@@ -30,7 +30,7 @@ func rowOf(r config.Row) settingRow {
 	return row
 }
 
-// listSettings prints the settings that have some words in their names or descriptions.
+// listSettings prints the settings whose names or descriptions contain the words.
 func (inv *invocation) listSettings(words []string) error {
 	if inv.loadErr != nil {
 		return inv.loadErr
@@ -57,7 +57,7 @@ func (inv *invocation) listSettings(words []string) error {
 	return inv.tell(lines...)
 }
 
-// getSetting prints the value of a setting: text as it is, all else as JSON.
+// getSetting prints the value of a setting: text as is, anything else as JSON.
 func (inv *invocation) getSetting(args []string) error {
 	if len(args) != 1 {
 		return usagef("coder config get needs the name of a setting: coder config get KEY")
@@ -104,7 +104,7 @@ func (inv *invocation) getSetting(args []string) error {
 	return inv.print(lines...)
 }
 
-// changeSetting sets or removes a setting in your settings or in those of the project.
+// changeSetting sets or removes a setting in your settings or the project's.
 func (inv *invocation) changeSetting(verb string, args []string) error {
 	fl := inv.flags
 	switch {

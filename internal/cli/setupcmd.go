@@ -17,29 +17,28 @@ import (
 	"coder/internal/ui/lineedit"
 )
 
-// setup connects the program with a model: it finds out what there is, tries the
-// choice with one request and writes it down.
+// setup connects the program to a model: it finds endpoints, tests the choice with one request and saves
+// it.
 type setup struct {
 	*console
 	app *app.App
-	ask bool // a person answers
+	ask bool // a user answers
 
-	use           *app.Endpoint // the configured one, which lacks a model; nil: none
-	preset, model string        // chosen beforehand
+	use           *app.Endpoint // the configured endpoint, which lacks a model; nil: none
+	preset, model string        // chosen in advance
 	key           string        // from stdin
 	yes           bool
 
-	saveKey bool // the key was entered here, or is to be saved
+	saveKey bool // the key was entered here, or must be saved
 }
 
-// errNotWritten reports that the person left before anything was written.
+// errNotWritten reports that the user left before anything was written.
 var errNotWritten = &exitError{code: ExitInput, text: "nothing was written"}
 
-// maxKey bounds the key on stdin.
+// maxKey is the longest key read from stdin, in bytes.
 const maxKey = 16 << 10
 
-// runSetup connects the program with a model, with questions at a terminal and
-// without in a pipe.
+// runSetup connects the program to a model, with questions at a terminal and without in a pipe.
 func (inv *invocation) runSetup(ctx context.Context, a *app.App) error {
 	fl := inv.flags
 	switch {
@@ -147,7 +146,7 @@ func (s *setup) report(ctx context.Context, saved app.Saved, e app.Endpoint) err
 	return cmp.Or(err, ctx.Err())
 }
 
-// startMode asks how coder should work; "" keeps the mode as it is.
+// startMode asks for the mode that coder starts in; "" keeps the mode.
 func (s *setup) startMode(ctx context.Context) (string, error) {
 	if !s.ask || s.use != nil {
 		return "", nil
@@ -169,7 +168,7 @@ func (s *setup) startMode(ctx context.Context) (string, error) {
 	return chosen, err
 }
 
-// otherEndpoint is the endpoint that the person's own settings name, if it is not e.
+// otherEndpoint returns the endpoint in the user's settings, if it is not e.
 func (s *setup) otherEndpoint(e app.Endpoint) (string, error) {
 	now, err := s.app.Connected()
 	if now == e.Provider.Preset || now == e.Provider.BaseURL {
@@ -178,7 +177,7 @@ func (s *setup) otherEndpoint(e app.Endpoint) (string, error) {
 	return now, err
 }
 
-// endpoint is the one that was named, or that the person chooses.
+// endpoint returns the named endpoint, or the one that the user chooses.
 func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 	switch {
 	case s.use != nil:
@@ -213,7 +212,7 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 		}
 	}
 	found := slices.DeleteFunc(all, func(e app.Endpoint) bool { return !e.Found() })
-	slices.SortStableFunc(found, func(a, b app.Endpoint) int { // the first is what Enter takes
+	slices.SortStableFunc(found, func(a, b app.Endpoint) int { // Enter accepts the first one
 		switch {
 		case (a.Err == nil) == (b.Err == nil):
 			return 0
@@ -238,10 +237,10 @@ func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
 	}
 }
 
-// otherAddress is the item for an address that is in no list.
+// otherAddress is the item for an address that is not listed.
 const otherAddress = "other"
 
-// endpoints is the list of what was found, and of the vendors.
+// endpoints lists the endpoints found, and the vendors.
 func (s *setup) endpoints(found []app.Endpoint) lineedit.Picker {
 	p := lineedit.Picker{Title: s.words.T("Provider: "), Hides: app.LooksLikeKey}
 	add := func(text, note, value string) {
@@ -277,7 +276,7 @@ func (s *setup) endpoints(found []app.Endpoint) lineedit.Picker {
 	return p
 }
 
-// chosen is the endpoint of an item, with its key and its models.
+// chosen returns the endpoint of an item, with its key and its models.
 func (s *setup) chosen(ctx context.Context, value string, found []app.Endpoint) (e app.Endpoint, err error) {
 	preset := config.PresetNamed(value)
 	usual, _ := preset.AddressIn(s.app.Env.Getenv)
@@ -307,7 +306,7 @@ func (s *setup) chosen(ctx context.Context, value string, found []app.Endpoint) 
 	return s.reach(ctx, e)
 }
 
-// reach asks an endpoint for its models, and you for the key if it wants one.
+// reach asks an endpoint for its models, and you for the key if it needs one.
 func (s *setup) reach(ctx context.Context, e app.Endpoint) (app.Endpoint, error) {
 	if e.LacksKey() {
 		return s.withKey(ctx, e)
@@ -329,7 +328,7 @@ func (s *setup) reach(ctx context.Context, e app.Endpoint) (app.Endpoint, error)
 	return e, nil
 }
 
-// withKey asks for the key of an endpoint until the server accepts one. Enter alone leaves.
+// withKey asks for an endpoint's key until the server accepts one. Enter alone leaves.
 func (s *setup) withKey(ctx context.Context, e app.Endpoint) (app.Endpoint, error) {
 	question := s.words.T("API key (hidden): ")
 	if page := config.PresetNamed(e.Provider.Preset).KeyPage; page != "" {
@@ -363,7 +362,7 @@ func (s *setup) withKey(ctx context.Context, e app.Endpoint) (app.Endpoint, erro
 	}
 }
 
-// rejected says which key the server of an endpoint did not accept.
+// rejected says which key the endpoint's server did not accept.
 func (s *setup) rejected(e app.Endpoint) {
 	switch {
 	case e.Key != "":
@@ -375,8 +374,8 @@ func (s *setup) rejected(e app.Endpoint) {
 	}
 }
 
-// chooseModel is the model that was named, or that the person chooses. Without a
-// person it is the usual one of the endpoint, or the first.
+// chooseModel returns the named model, or the one that the user chooses. Without a user it is the
+// endpoint's usual model, or its first.
 func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error) {
 	if s.model != "" {
 		return s.model, nil
@@ -413,7 +412,7 @@ func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error)
 	}
 }
 
-// models is the list of models to choose from, with their windows and prices.
+// models lists the models with their windows and prices.
 func (s *setup) models(all []app.Offer, usual string) lineedit.Picker {
 	p := lineedit.Picker{Title: s.words.T("Model: ")}
 	for _, o := range all {
@@ -433,7 +432,7 @@ func (s *setup) models(all []app.Offer, usual string) lineedit.Picker {
 	return p
 }
 
-// thousands is a number of tokens in short.
+// thousands abbreviates a number of tokens.
 func thousands(n int) string {
 	switch {
 	case n >= 1_000_000:
@@ -444,8 +443,8 @@ func thousands(n int) string {
 	return strconv.Itoa(n)
 }
 
-// try asks the model something, and the person what to do if it does not
-// answer. A key that the server rejects only here is asked for again.
+// try sends the model a test request, and asks the user what to do if it fails. A key that the server
+// rejects only here is requested again.
 func (s *setup) try(ctx context.Context, e app.Endpoint, model string) (app.Endpoint, error) {
 	for {
 		s.say(s.words.T("Testing %s at %s…", model, oneLine(address(e))))

@@ -2,15 +2,15 @@ package cli
 
 import "strings"
 
-// shellWord is the last word of a shell line that is being written.
+// shellWord is the unfinished last word of a shell line.
 type shellWord struct {
-	start int    // where it begins in the line
-	text  string // what the shell would make of it, as far as that can be told
-	quote rune   // that it stands in at its end; 0 if in none
-	kept  string // of the line: the word up to its last slash, which stays as it was written
+	start int    // its start in the line
+	text  string // the word as the shell would expand it, as far as known
+	quote rune   // the quote open at its end; 0 if none
+	kept  string // the word up to its last slash, as typed
 }
 
-// lastShellWord reads the last word of a line, with what variables stand for.
+// lastShellWord parses the last word of a line, with variables expanded.
 func lastShellWord(line string, getenv func(string) string) shellWord {
 	var w shellWord
 	var text strings.Builder
@@ -59,7 +59,7 @@ func lastShellWord(line string, getenv func(string) string) shellWord {
 	return w
 }
 
-// variableName is the name of a variable that text begins with, in its braces if it has them.
+// variableName returns the variable name at the start of text, including braces.
 func variableName(text string) string {
 	if strings.HasPrefix(text, "{") {
 		return text[:strings.IndexByte(text, '}')+1]
@@ -71,8 +71,7 @@ func variableName(text string) string {
 	return text[:n]
 }
 
-// completed is the word with the name of a file behind its last slash, written as its
-// quotes, or the lack of them, ask for.
+// completed returns the word with a file name after its last slash, quoted like the word.
 func (w shellWord) completed(name string, folder bool) string {
 	var b strings.Builder
 	b.WriteString(w.kept)
@@ -96,5 +95,5 @@ func (w shellWord) completed(name string, folder bool) string {
 	return b.String()
 }
 
-// special are the characters that mean something to a shell.
+// special are the characters with a meaning to a shell.
 const special = " '\"$&;|<>()`\\*?[]{}#!"

@@ -22,8 +22,7 @@ import (
 	"coder/internal/slash"
 )
 
-// runShow shows a session as it was at one of its records, or what one of its
-// files held then.
+// runShow shows a session as of one of its records, or the content of a file then.
 func (inv *invocation) runShow(ctx context.Context, a *app.App) error {
 	id, err := a.Store().Known(ctx, inv.flags.args[0])
 	if err != nil {
@@ -51,7 +50,7 @@ func (inv *invocation) runShow(ctx context.Context, a *app.App) error {
 	})
 }
 
-// runDiff shows what the files of a session changed between two of its records.
+// runDiff shows how a session's files changed between two of its records.
 func (inv *invocation) runDiff(ctx context.Context, a *app.App) error {
 	from, to, ok := strings.Cut(inv.flags.args[1], "..")
 	first, err1 := strconv.ParseUint(cmp.Or(from, "0"), 10, 32)
@@ -60,7 +59,7 @@ func (inv *invocation) runDiff(ctx context.Context, a *app.App) error {
 		return usagef("coder diff needs two records of the session as A..B, not %q", inv.flags.args[1])
 	}
 	id, err := a.Store().Known(ctx, inv.flags.args[0])
-	if err != nil || to != "" && last == 0 { // nothing had happened yet
+	if err != nil || to != "" && last == 0 { // nothing has happened yet
 		return err
 	}
 	return a.AsOf(ctx, id, []uint64{max(first, 1), last}, func(states []app.AsOf, kept provenance.Contents) error {
@@ -77,7 +76,7 @@ func (inv *invocation) runDiff(ctx context.Context, a *app.App) error {
 	})
 }
 
-// printFile prints what a file of the session held.
+// printFile prints the content of a file in the session.
 func (inv *invocation) printFile(ctx context.Context, s asof.State, kept provenance.Contents) error {
 	name := filepath.ToSlash(filepath.Clean(inv.flags.file))
 	find := func(name string) int {
@@ -87,7 +86,7 @@ func (inv *invocation) printFile(ctx context.Context, s asof.State, kept provena
 	}
 	i := find(name)
 	if within, err := filepath.Rel(inv.settings.Root, inv.named(name)); i < 0 && (inv.below != "" || filepath.IsAbs(inv.flags.file)) && err == nil {
-		i = find(within) // as it is called where the person is
+		i = find(within) // relative to the current folder
 	}
 	if i < 0 {
 		return inputf("the session had not changed %s by record %d", name, s.Seq)
@@ -103,8 +102,7 @@ func (inv *invocation) printFile(ctx context.Context, s asof.State, kept provena
 	return err
 }
 
-// standing tells how a session stood, and by which sources the window was filled, and how far,
-// where that is known.
+// standing shows the session's state, and by source what filled the window, if known.
 func (inv *invocation) standing(s app.AsOf, used int, sources ...display.Block) []display.Block {
 	blocks := []display.Block{
 		display.Table{Rows: [][]display.Cell{
@@ -138,7 +136,7 @@ func (inv *invocation) standing(s app.AsOf, used int, sources ...display.Block) 
 	return blocks
 }
 
-// fileState is what the session had made of a file, in a word.
+// fileState describes the session's change to a file in a word.
 func fileState(f asof.File) string {
 	gone := func(s event.FileState) bool { return s.Hash == "" && !s.Lost }
 	switch {

@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// signals returns a context that ends when the program is told to stop, and
-// one that ends when it is told so again. Signals that come together are one: a
-// terminal that goes away says so through the kernel and through the shell.
+// signals returns a context that ends at the first stop signal, and one that ends at the second. Signals
+// close together count as one: a lost terminal signals through the kernel and through the shell.
 func signals(parent context.Context) (first, again context.Context, stop func()) {
-	// A reader that goes away gives an error on the next write, which ends the
-	// turn in good order; it must not end the process.
+	// A lost reader causes an error on the next write, which ends the turn cleanly; it must not kill the
+	// process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
@@ -43,7 +42,7 @@ func signals(parent context.Context) (first, again context.Context, stop func())
 	}
 }
 
-// together is how far apart signals may come that mean the same.
+// together is the longest time between signals that count as one.
 const together = 500 * time.Millisecond
 
 // awaitSignal waits for a signal, or for the end of ctx.
@@ -54,54 +53,52 @@ func awaitSignal(ctx context.Context, told <-chan os.Signal) {
 	}
 }
 
-// How long the program may take to end once it was told to. Where no session is
-// open there is nothing to close.
+// How long the program may take to stop. Without an open session there is nothing to close.
 const (
 	closingTime = 6 * time.Second
 	idleTime    = 300 * time.Millisecond
-	// drivenTime is how long a program that drives the session waits at most.
+	// drivenTime is how long a driving program waits at most.
 	drivenTime = 900 * time.Millisecond
 )
 
-// shutdown is how the program ends even though something in it is stuck: in
-// opening a pipe that nobody writes to, on a dead network drive. Whatever was
-// acted on is on record by then; what is left is brought to an end by the next
-// process, as after a crash. The nil shutdown watches nothing.
+// shutdown ends the program even if part of it is stuck: opening a pipe without a writer, on a dead
+// network drive. By then every effect is on record; the next process finishes the rest, as after a
+// crash. A nil shutdown watches nothing.
 type shutdown struct {
-	patience int           // how many times as long as usual an open session has
-	leaving  chan struct{} // closed when the person is leaving
+	patience int           // time factor for an open session
+	leaving  chan struct{} // closed when the user leaves
 	once     sync.Once
 	keeping  atomic.Bool            // a session is open
 	driven   atomic.Bool            // by a program
-	restore  atomic.Pointer[func()] // gives the terminal back
+	restore  atomic.Pointer[func()] // restores the terminal
 }
 
-// leave says that the person is leaving.
+// leave records that the user is leaving.
 func (w *shutdown) leave() {
 	if w != nil {
 		w.once.Do(func() { close(w.leaving) })
 	}
 }
 
-// opened says that there is a session whose books take time to close.
+// opened records that a session is open, which takes time to close.
 func (w *shutdown) opened() {
 	if w != nil {
 		w.keeping.Store(true)
 	}
 }
 
-// onStuck says how the terminal is given back if nobody else does.
+// onStuck sets how to restore the terminal if nothing else does.
 func (w *shutdown) onStuck(back func()) {
 	if w != nil {
 		w.restore.Store(&back)
 	}
 }
 
-// errStuck is the end of a program in which something did not end.
+// errStuck reports that part of the program did not stop.
 var errStuck = fmt.Errorf("asked to stop: %w", context.Canceled)
 
-// watch does work. It comes back with errStuck and leaves work behind
-// if that does not end in time after ctx has, or at once when again ends.
+// watch runs work. It returns errStuck and abandons work if that does not return in time after ctx ends,
+// or immediately when again ends.
 func (w *shutdown) watch(ctx, again context.Context, work func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- work() }()

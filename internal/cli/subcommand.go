@@ -13,19 +13,19 @@ import (
 	"coder/internal/slash"
 )
 
-// subcommand is a first word that is a command and no prompt.
+// subcommand is a first word that is a command, not a prompt.
 type subcommand struct {
 	name  string
 	takes func(args []string) bool // reports whether these can be its arguments
-	verbs []string                 // its first arguments, where they are fixed
+	verbs []string                 // its possible first arguments, if fixed
 	run   func(*invocation, context.Context) error
-	uses  []use // how it is called, for people
+	uses  []use // its usage, for the user
 }
 
 // use is one way to call a subcommand.
 type use struct{ args, about string }
 
-// subcommands are all of them, in the order in which people are told of them.
+// subcommands returns all subcommands in display order.
 func subcommands() []subcommand {
 	none := func(args []string) bool { return len(args) == 0 }
 	upTo := func(n int) func([]string) bool { return func(args []string) bool { return len(args) <= n } }
@@ -33,8 +33,8 @@ func subcommands() []subcommand {
 	oneOf := func(words ...string) func([]string) bool {
 		return func(args []string) bool { return len(args) == 0 || len(args) == 1 && slices.Contains(words, args[0]) }
 	}
-	// inWorkspace is what a subcommand does that works on the workspace. Called
-	// without arguments it says what it needs, if it needs some.
+	// inWorkspace wraps a subcommand that works on the workspace. Called without its required arguments, it
+	// says what it needs.
 	inWorkspace := func(needs string, run func(*invocation, context.Context, *app.App) error) func(*invocation, context.Context) error {
 		return func(inv *invocation, ctx context.Context) error {
 			if needs != "" && len(inv.flags.args) == 0 {
@@ -168,14 +168,13 @@ func subcommands() []subcommand {
 	}
 }
 
-// Subcommands that ask about sessions, and those that ask about a file.
+// Subcommands about sessions, and those about a file.
 var (
 	ofSessions = []string{"show", "diff", "fork", "restore", "replay", "context", "export", "audit", "golden", "sessions", "tasks", "respond", "watch"}
 	ofFiles    = []string{"why", "blame"}
 )
 
-// lookAbove finds the sessions of the project that the program was called somewhere
-// below of, where they are asked about or gone on with.
+// lookAbove finds the project above the current folder for commands about its sessions.
 func (inv *invocation) lookAbove(fl *flags) {
 	if fl.Dir != "" || inv.Dir == "" {
 		return
@@ -198,7 +197,7 @@ func (inv *invocation) lookAbove(fl *flags) {
 	}
 }
 
-// named is where the file is that a person names, with a line of it or not.
+// named returns the path of the file that the user names, with or without a line.
 func (inv *invocation) named(arg string) string {
 	if file, _, err := slash.SplitLine(arg); err == nil {
 		arg = file
@@ -209,8 +208,8 @@ func (inv *invocation) named(arg string) string {
 	return filepath.Clean(arg)
 }
 
-// mistaken is the error for a mistyped subcommand of the timeline, if its first argument
-// is a session or a file that exists.
+// mistaken returns the error for a mistyped subcommand of the timeline, if its first argument is an
+// existing session or file.
 func (inv *invocation) mistaken() error {
 	words := inv.flags.args
 	if len(words) < 2 {
@@ -234,7 +233,7 @@ func (inv *invocation) mistaken() error {
 	return usagef("unknown command %s; did you mean %s? (to send it as a prompt: coder -- %s)", words[0], name, strings.Join(words, " "))
 }
 
-// use is how s is called with a verb.
+// use returns how to call s with a verb.
 func (s subcommand) use(verb string) string {
 	for _, u := range s.uses {
 		if u.args == verb || strings.HasPrefix(u.args, verb+" ") {
@@ -244,9 +243,9 @@ func (s subcommand) use(verb string) string {
 	return s.uses[0].args
 }
 
-// findSubcommand returns the subcommand that the first word names, and nil for a prompt.
-// A subcommand never begins a prompt: arguments that it does not take are an error. So is
-// a first word that looks like a mistyped subcommand. /diff, !ls and @file are for the session.
+// findSubcommand returns the subcommand that the first word names, and nil for a prompt. A subcommand
+// never begins a prompt: arguments that it does not accept are an error. So is a first word that looks
+// like a mistyped subcommand. /diff, !ls and @file are for the session.
 func findSubcommand(words []string) (*subcommand, error) {
 	if len(words) == 0 {
 		return nil, nil
@@ -257,7 +256,7 @@ func findSubcommand(words []string) (*subcommand, error) {
 		return nil, noSubcommand(all, words)
 	}
 	s, args := &all[i], words[1:]
-	if len(args) == 0 || s.takes(args) || len(args) <= 2 && slices.Contains(s.verbs, args[0]) { // the command says what is wrong
+	if len(args) == 0 || s.takes(args) || len(args) <= 2 && slices.Contains(s.verbs, args[0]) { // the command reports the error
 		return s, nil
 	}
 	near := nearest.Of(args[0], s.verbs)
@@ -275,8 +274,8 @@ func findSubcommand(words []string) (*subcommand, error) {
 	return s, usagef("usage: coder %s (to send it as a prompt: coder -- %s)", strings.TrimSpace(s.name+" "+s.uses[0].args), line)
 }
 
-// noSubcommand is what is wrong with a line that begins with no subcommand, if it looks like
-// the call of one: of a mistyped one, of a command of a session, or of what other programs have.
+// noSubcommand returns the error for a line without a subcommand that looks like a call of one:
+// mistyped, a session's command, or another program's.
 func noSubcommand(all []subcommand, words []string) error {
 	first, line := words[0], strings.Join(words, " ")
 	meant := func(what string) error {
@@ -289,7 +288,7 @@ func noSubcommand(all []subcommand, words []string) error {
 			return meant(s.name + " " + words[1])
 		}
 	}
-	long := slices.DeleteFunc(slices.Clone(inSession), func(name string) bool { return len(name) < 6 }) // too many words are nearly one of the others
+	long := slices.DeleteFunc(slices.Clone(inSession), func(name string) bool { return len(name) < 6 }) // too many words resemble one of the others
 	near, alone := mistyped(first, names), len(words) == 1
 	switch {
 	case strings.IndexAny(first, "/!@") == 0, alone && slices.Contains(saidToModels, first):
@@ -308,29 +307,29 @@ func noSubcommand(all []subcommand, words []string) error {
 	return nil
 }
 
-// saidToModels are words that make a prompt alone.
+// saidToModels are single words that are prompts.
 var saidToModels = []string{"go", "hi", "hey", "hello", "yes", "no", "ok", "fix", "lint", "test", "docs", "why"}
 
-// oneWord reports whether the prompt of a new session is a single word by which a subcommand
-// may be meant, and none of those that are said to people and models.
+// oneWord reports whether the prompt of a new session is a single word that may be meant as a
+// subcommand, and none of those that people say to models.
 func (f *flags) oneWord() bool {
 	return len(f.args) == 1 && !f.prompt && !f.session.Resumes() && !slices.Contains(saidToModels, f.args[0]) && strings.Trim(f.args[0], "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// inSession are words that are commands in a session and no subcommands, elsewhere those that
-// other programs have: neither alone is anything that somebody would ask a model.
+// inSession are commands of a session that are not subcommands, elsewhere those of other programs:
+// nobody would send one of them alone to a model.
 var (
 	inSession = []string{"agents", "auto-edit", "build", "clear", "compact", "cost", "create-skill", "default", "diff", "exit", "init", "jobs", "keys", "mode", "model", "new", "permissions", "plan", "quit", "redo", "resume", "rewind", "skills", "status", "todos", "tools", "undo", "yolo"}
 	elsewhere = []string{"account", "attach", "auth", "cache", "chat", "clean", "configure", "connect", "daemon", "continue", "debug", "detach", "env", "exec", "feedback", "gc", "history", "hook", "hooks", "info", "install", "list", "log", "login", "logout", "logs", "ls", "memory", "open", "ping", "plugins", "profile", "profiles", "provider", "providers", "proxy", "ps", "reset", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "theme", "themes", "tokens", "upgrade", "usage", "whoami"}
 
-	// withName are those that a name follows, things the subcommands that are no verbs, and
-	// elsewhereVerbs what other programs do with such.
+	// withName are those that a name follows, things the subcommands that are not verbs, and elsewhereVerbs
+	// the verbs of other programs for such things.
 	withName       = []string{"account", "auth", "exec", "login", "logout", "mode", "model", "providers", "resume", "session", "upgrade"}
 	things         = []string{"config", "fleet", "golden", "mcp", "models", "plugin", "policy", "sessions", "tasks", "worktree"}
 	elsewhereVerbs = []string{"add", "delete", "disable", "edit", "enable", "get", "init", "list", "login", "logout", "ls", "new", "pull", "remove", "reset", "rm", "set", "show", "status", "unset", "use"}
 )
 
-// mistyped is the name that a word is within two letters of, "" if there is none.
+// mistyped returns the name that differs from a word by at most two letters, "" if none.
 func mistyped(word string, names []string) string {
 	for off := 1; off <= 2; off++ {
 		for _, name := range names {

@@ -21,7 +21,7 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// taskRow is one task with the questions that wait for an answer.
+// taskRow is a task with its open questions.
 type taskRow struct {
 	Session string        `json:"session_id"`
 	ID      string        `json:"taskId"`
@@ -32,8 +32,7 @@ type taskRow struct {
 	Open    []uip.Request `json:"interactions"`
 }
 
-// tasks reads what was asked for and decided in one session. Answered is told
-// of every answer.
+// tasks reads the tasks and answers of one session. answered is called with every answer.
 func tasks(ctx context.Context, logs event.Store, session string, answered func(uip.Response)) ([]taskRow, error) {
 	var (
 		all  task.Tasks
@@ -71,8 +70,8 @@ func tasks(ctx context.Context, logs event.Store, session string, answered func(
 	return rows, nil
 }
 
-// allTasks reads every session, the newest first. A session that cannot be
-// read is told of and left out.
+// allTasks reads every session, newest first. It reports a session that cannot be read, and leaves it
+// out.
 func (inv *invocation) allTasks(ctx context.Context, store *app.Store, answered func(uip.Response)) []taskRow {
 	rows := []taskRow{}
 	for _, id := range store.IDs() {
@@ -136,8 +135,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 	return inv.tell(lines...)
 }
 
-// printQuestions shows everything that an open question is about: the one with
-// this id, or all.
+// printQuestions shows an open question completely: the one with this id, or all.
 func (inv *invocation) printQuestions(rows []taskRow, id string) error {
 	cards, found := term.Cards{Words: inv.words, ASCII: inv.ascii(), Whole: true}, false
 	for _, r := range rows {
@@ -164,7 +162,7 @@ func notOpen(id string) error {
 	return inputf("no open interaction %s; it was withdrawn, never asked, or belongs to another folder (--cwd DIR; coder tasks lists the open ones)", id)
 }
 
-// answerFlags are those of coder respond that answer q.
+// answerFlags returns the flags of coder respond that answer q.
 func answerFlags(q uip.Request) string {
 	ids := optionIDs(q)
 	switch {
@@ -186,14 +184,14 @@ func answerFlags(q uip.Request) string {
 
 func optionIDs(q uip.Request) (ids []string) {
 	for _, o := range q.Options {
-		if o.ID != uip.Some { // it says nothing by itself
+		if o.ID != uip.Some { // useless without hunks
 			ids = append(ids, o.ID)
 		}
 	}
 	return ids
 }
 
-// runRespond answers a question that waits, and goes on with its task.
+// runRespond answers an open question, and continues its task.
 func (inv *invocation) runRespond(ctx context.Context, a *app.App) error {
 	fl := inv.flags
 	fl.outputFormat, fl.inputFormat = "text", "text"
@@ -210,14 +208,13 @@ func (inv *invocation) runRespond(ctx context.Context, a *app.App) error {
 		return err
 	}
 	if fl.onAsk == "" {
-		fl.onAsk = "park" // whoever answers later answers the next one later too
+		fl.onAsk = "park" // a user who answers later does the same with the next question
 	}
 	fl.session.Resume = session
 	return inv.withSession(ctx, a, inv.newOutput(a), func(s *headless) error { return s.turn(ctx, orchestrator.Said{}) })
 }
 
-// findQuestion finds the open question id, here or in the folder of a process
-// that waits for its answer.
+// findQuestion finds the open question id, here or in the folder of a process that waits for its answer.
 func (inv *invocation) findQuestion(ctx context.Context, a *app.App, id string) (in *app.App, session string, q uip.Request, err error) {
 	var closed error
 	rows := inv.allTasks(ctx, a.Store(), func(a uip.Response) {
@@ -251,8 +248,8 @@ func (inv *invocation) findQuestion(ctx context.Context, a *app.App, id string) 
 	return nil, "", q, notOpen(id)
 }
 
-// answer puts the answer that the flags give to q on record: by the process
-// that asked, if it is still there, or else here.
+// answer records the flags' answer to q: through the process that asked, if it is still running,
+// otherwise here.
 func (inv *invocation) answer(ctx context.Context, a *app.App, session string, q uip.Request) error {
 	fl := inv.flags
 	answer := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: orchestrator.ActorUser, Option: fl.option, Input: fl.input, Comment: fl.comment}
@@ -264,7 +261,7 @@ func (inv *invocation) answer(ctx context.Context, a *app.App, session string, q
 		}
 		so := uip.Response{ID: id, Option: option}
 		if q.Purpose != uip.ConfirmRiskyAction && !slices.Contains(optionIDs(q.Parts[i]), option) {
-			so.Option, so.Input = "", option // words of their own
+			so.Option, so.Input = "", option // free text
 		}
 		if which, ok := strings.CutPrefix(option, uip.Some+":"); ok {
 			so.Option, so.Input = uip.Some, which

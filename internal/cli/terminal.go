@@ -37,29 +37,29 @@ type terminal struct {
 	app     *app.App
 	in, out *os.File
 	input   *stdio.Reader // lines typed at the terminal in its usual mode
-	printer io.Writer     // to the terminal
+	printer io.Writer     // writes to the terminal
 	size    func() (cols, rows int)
 
 	colours term.Palette
-	theme   string // that the colours are of
+	theme   string // the theme of colours
 	face    face
 	host    *serve.Host
-	told    []string           // what the session had been told when it was taken up
-	paths   *pathfind.Finder   // of the workspace, for naming files
-	remote  serve.Listener     // for what is said elsewhere
+	told    []string           // the user's messages before the session was continued
+	paths   *pathfind.Finder   // the workspace's files, for naming them
+	remote  serve.Listener     // for messages from elsewhere
 	above   *above             // the line above the prompt
-	early   []string           // said before there was a face to say it
-	next    *orchestrator.Next // where the person wants to go
-	again   string             // what they may want to say in other words
+	early   []string           // messages from before there was a face
+	next    *orchestrator.Next // where the user wants to go
+	again   string             // text that they may want to rephrase
 	back    lineedit.Draft     // what could not be sent as it is
 	refused bool               // since the model takes no pictures
-	newer   chan string        // a newer version of coder, once one was looked for
-	watch   string             // the session of another process that they want to look on at
-	// ends, if set, is told of the end of an input instead of the usual.
+	newer   chan string        // a newer version of coder, if searched for
+	watch   string             // another process's session to watch
+	// ends, if set, is called at the end of an input instead of the usual.
 	ends func(ctx context.Context, input string, err error) error
 }
 
-// face is what the person sees of the program and answers it by.
+// face shows the program to the user and reads their answers.
 type face interface {
 	uip.Interactor
 	Out() event.Sink
@@ -73,12 +73,11 @@ type face interface {
 	Resume(ctx context.Context)
 }
 
-// runInteractive talks with a person at a terminal, or reads line by line what
-// comes through a pipe.
+// runInteractive converses with the user at a terminal, or reads the lines of a pipe.
 func (inv *invocation) runInteractive(ctx context.Context) error {
 	in, out, ok := inv.Terminal()
 	switch {
-	case !ok && inv.flags.oneWord() && in != nil && width(in) > 0: // a person waits for a list
+	case !ok && inv.flags.oneWord() && in != nil && width(in) > 0: // the user expects a list
 		word := inv.flags.args[0]
 		return usagef("unknown command %s; coder help all lists them (to send it as a prompt: coder -- %s)", word, word)
 	case !ok:
@@ -109,16 +108,16 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 	return inv.runWatch(ctx, t.app)
 }
 
-// warn tells the person something that is not part of any turn.
+// warn shows the user a message outside turns.
 func (t *terminal) warn(text string) {
 	if t.face == nil {
 		t.early = append(t.early, text)
 		return
 	}
-	_ = t.say(ink.Warn, t.inv.words.Said(text)) // a terminal that is gone ends the program by itself
+	_ = t.say(ink.Warn, t.inv.words.Said(text)) // a lost terminal ends the program by itself
 }
 
-// say tells the person lines in one look.
+// say shows the user lines in one style.
 func (t *terminal) say(role ink.Role, text string) error {
 	var lines [][]ink.Span
 	for line := range strings.SplitSeq(sanitize.Text(text), "\n") {
@@ -131,12 +130,12 @@ func span(role ink.Role, text string) []ink.Span {
 	return []ink.Span{{Look: ink.Look{Role: role}, Text: text}}
 }
 
-// inLines reports whether no more than lines are wanted, or can be printed.
+// inLines reports whether only lines are wanted, or can be printed.
 func (inv *invocation) inLines() bool {
 	return inv.settings.Config.UI.Plain || inv.Getenv("TERM") == "dumb"
 }
 
-// openLines talks in lines until the person leaves.
+// openLines converses in lines until the user leaves.
 func (t *terminal) openLines(ctx context.Context) (err error) {
 	keys, err := t.take(tty.Options{Lines: true})
 	if err != nil {
@@ -155,25 +154,25 @@ func (t *terminal) openLines(ctx context.Context) (err error) {
 	return t.converse(ctx)
 }
 
-// take takes hold of the terminal, so that it gives keys, until it is closed.
+// take opens the terminal for key input until Close.
 func (t *terminal) take(o tty.Options) (keys *tty.Terminal, err error) {
-	o.Writer, o.EscDelay = t.printer, 60*time.Millisecond // that an Esc may be the beginning of something longer
+	o.Writer, o.EscDelay = t.printer, 60*time.Millisecond // an Esc may begin something longer
 	if t.inv.Getenv("SSH_TTY") != "" || t.inv.Getenv("SSH_CONNECTION") != "" {
-		o.EscDelay = 90 * time.Millisecond // its parts may arrive apart
+		o.EscDelay = 90 * time.Millisecond // its parts may arrive separately
 	}
 	if keys, err = tty.Open(t.in, t.out, o); err != nil {
 		return nil, fmt.Errorf("open the terminal: %w", err)
 	}
-	t.inv.exit.onStuck(func() { _ = keys.Restore() }) // nobody is left to tell
+	t.inv.exit.onStuck(func() { _ = keys.Restore() }) // no one is left to see an error
 	if err := keys.Raw(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the terminal: %w", err), keys.Close())
 	}
 	return keys, nil
 }
 
-// open opens the terminal and talks until the person leaves.
+// open opens the terminal and converses until the user leaves.
 func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (err error) {
-	name := t.inv.Getenv("TERM") // some cut lines when they get narrower
+	name := t.inv.Getenv("TERM") // some terminals cut lines when they get narrower
 	noReflow := name == "linux" || name == "xterm" || strings.HasPrefix(name, "screen") && !strings.Contains(name, "tmux")
 	screen, err := t.take(tty.Options{Keys: name != "linux", Background: t.asksBackground(), Title: t.title(false, false)})
 	if err != nil {
@@ -198,15 +197,15 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
 		ThoughtLine: t.app.Config.UI.Thinking == "line", Vim: t.app.Config.UI.Vim, Bound: t.bindKeys(), Complete: t.complete, Suggest: t.suggest, Most: mostSeen, Lists: t.lists, Keys: t.keyTable, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", Dropped: t.dropped, Clipboard: t.clipboard, Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent(t.session().ID, t.told...) },
-		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
+		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a lost terminal ends the program by itself
 		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,
 	})
 	defer t.remote.Close()
 	return talk(ctx)
 }
 
-// direct has the commands that the person types run unasked from then on, and says where that
-// is written; nil where their own settings do not decide it.
+// direct allows the user's own commands without approval from then on, and says where that is saved; nil
+// if their settings do not decide it.
 func (t *terminal) direct() func() error {
 	if !t.app.MayDirectBang() {
 		return nil
@@ -219,15 +218,15 @@ func (t *terminal) direct() func() error {
 	}
 }
 
-// elsewhere is what the person says to the session from another process.
+// elsewhere returns a message that the user sent to the session from another process.
 func (t *terminal) elsewhere() (repl.Remote, bool) {
 	t.remote.Listen(t.app, t.host.ID(), serve.ToSay, serve.ToStop)
 	said, ok := t.remote.Next()
 	return repl.Remote(said), ok
 }
 
-// title is what the title of the window says: where we are, and whether something runs
-// or is asked. It is empty where the person wants none.
+// title returns the window title: the folder, and whether a turn runs or a question is open. It is empty
+// if the user wants none.
 func (t *terminal) title(asks, runs bool) string {
 	if !t.app.Config.UI.Title || t.inv.Getenv("TERM") == "linux" {
 		return ""
@@ -242,14 +241,14 @@ func (t *terminal) title(asks, runs bool) string {
 	return text
 }
 
-// asksBackground reports whether the terminal is to be asked for the colour behind the
-// text: if that decides something.
+// asksBackground reports whether to request the terminal's background color, which is only needed if it
+// decides something.
 func (t *terminal) asksBackground() bool {
 	ui := t.app.Config.UI
 	return ui.Theme == "auto" && t.inv.palette(true).Level > term.None && t.inv.Getenv("TERM") != "linux"
 }
 
-// recolour is the palette for the background that the terminal tells of.
+// recolour returns the palette for the background color that the terminal reports.
 func (t *terminal) recolour(light bool) term.Palette {
 	theme := "dark"
 	if light {
@@ -259,7 +258,7 @@ func (t *terminal) recolour(light bool) term.Palette {
 	return t.colours
 }
 
-// retheme shows the colours of the theme that was chosen.
+// retheme applies the chosen theme's colors.
 func (t *terminal) retheme() {
 	theme := t.app.Theme()
 	face, ok := t.face.(interface{ Repaint(term.Palette) })
@@ -272,7 +271,7 @@ func (t *terminal) retheme() {
 	face.Repaint(t.colours)
 }
 
-// notifier calls for the person in the way they chose; nil where they chose none.
+// notifier returns a function that notifies the user in their chosen way; nil if they chose none.
 func (t *terminal) notifier() func(text string) {
 	form := map[string]string{"bell": "\a", "osc9": "\x1b]9;%s\x1b\\", "osc777": "\x1b]777;notify;coder;%s\x1b\\"}[t.app.Config.UI.Notify]
 	if form == "" {
@@ -284,11 +283,11 @@ func (t *terminal) notifier() func(text string) {
 		} else {
 			text = form
 		}
-		_, _ = io.WriteString(t.printer, text) // a terminal that is gone ends the program by itself
+		_, _ = io.WriteString(t.printer, text) // a lost terminal ends the program by itself
 	}
 }
 
-// converse opens the session, says what it is, talks, and says how to come back.
+// converse opens the session, introduces it, converses, and says how to come back.
 func (t *terminal) converse(ctx context.Context) (err error) {
 	if t.inv.flags.session.Pick || t.lastElsewhere() {
 		if err := t.pickSession(ctx); err != nil {
@@ -333,7 +332,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 		t.face.Put(repl.Unsent{Draft: first.Text(), Again: first})
 		first = lineedit.Draft{}
 	}
-	_, cutOff := t.session().Unfinished() // what is to become of it is asked at once
+	_, cutOff := t.session().Unfinished() // the user is asked immediately what to do with it
 	err = t.face.Run(ctx, first, first.Empty() && cutOff)
 	if errors.Is(err, errLeft) {
 		err = nil
@@ -346,10 +345,10 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	t.sayEnded(running)
 	if !t.inv.flags.Ephemeral && !done.Unused {
 		said := t.inv.words.T("resume this session with: coder -r %s", done.ID)
-		_ = t.say(ink.Dim, strings.Replace(said, "coder -r ", "coder"+ink.HardBlank+"-r"+ink.HardBlank, 1)) // said if it can be; to be copied whole
+		_ = t.say(ink.Dim, strings.Replace(said, "coder -r ", "coder"+ink.HardBlank+"-r"+ink.HardBlank, 1)) // errors are ignored; one copyable unit
 	}
 	if repl.CutTurn(err) {
-		_ = t.say(ink.Dim, t.inv.words.T("Ctrl+C ends coder; Esc stops a turn. With ui.ctrl_c = stop Ctrl+C stops the turn first.")) // said if it can be
+		_ = t.say(ink.Dim, t.inv.words.T("Ctrl+C ends coder; Esc stops a turn. With ui.ctrl_c = stop Ctrl+C stops the turn first.")) // errors are ignored
 	}
 	if errors.Is(err, repl.ErrInterrupted) {
 		return &exitError{code: ExitInterrupted}
@@ -367,26 +366,26 @@ func (t *terminal) begin(ctx context.Context, which app.Which) (err error) {
 	return err
 }
 
-// session is the one that is open.
+// session returns the open session.
 func (t *terminal) session() *supervisor.Session { return t.host.Session() }
 
-// close closes it.
+// close closes the session.
 func (t *terminal) close(ctx context.Context) error { return t.inv.closed(t.host.Close(ctx)) }
 
-// sayEnded says which commands in the background have ended with the session.
+// sayEnded lists the background commands that ended with the session.
 func (t *terminal) sayEnded(commands []string) {
 	if len(commands) > 0 {
-		_ = t.say(ink.Warn, t.inv.words.T("no longer running in the background: %s", oneLine(strings.Join(commands, ", ")))) // said if it can be
+		_ = t.say(ink.Warn, t.inv.words.T("no longer running in the background: %s", oneLine(strings.Join(commands, ", ")))) // errors are ignored
 	}
 }
 
-// jobEnded shows that a command in the background has ended.
+// jobEnded reports that a background command has finished.
 func (t *terminal) jobEnded(j slash.Job) {
 	w := t.inv.words
-	_ = t.say(ink.Dim, w.T("%s finished: %s", j.ID, strings.Join([]string{oneLine(j.Command), w.Said(j.State), j.Runs}, t.apart()))) // said if it can be
+	_ = t.say(ink.Dim, w.T("%s finished: %s", j.ID, strings.Join([]string{oneLine(j.Command), w.Said(j.State), j.Runs}, t.apart()))) // errors are ignored
 }
 
-// banner says what the session is, and what the person has to know of it.
+// banner introduces the session, with what the user must know of it.
 func (t *terminal) banner() error {
 	model, mode := t.status()
 	w := t.inv.words
@@ -404,7 +403,7 @@ func (t *terminal) banner() error {
 	if _, err := t.app.Door().Find("git"); err != nil {
 		add(ink.Dim, w.T("not installed, optional: %s", "git"))
 	}
-	command, _ := t.session().LeftCommand() // told when it is taken up
+	command, _ := t.session().LeftCommand() // shown when it continues
 	if u, ok := t.session().Unfinished(); ok && u.Pending != nil && u.Pending.Author != event.ActorRecovery && command == "" {
 		add(ink.Warn, w.T("the last turn was cut off while it waited for an answer: %s", oneLine(u.Title)))
 	}
@@ -430,7 +429,7 @@ func (t *terminal) status() (model, mode string) {
 	return t.app.ModelName(), m.Name
 }
 
-// after takes note of the end of an input.
+// after handles the end of an input.
 func (t *terminal) after(ctx context.Context, input string, err error) error {
 	if t.paths != nil {
 		t.paths.Changed()
@@ -447,19 +446,19 @@ func (t *terminal) after(ctx context.Context, input string, err error) error {
 	return t.follow(ctx)
 }
 
-// errLeft ends the conversation at a terminal in good order.
+// errLeft ends the conversation at a terminal normally.
 var errLeft = errors.New("the person has left")
 
-// view is the session as the terminal sees it.
+// view returns the session as the terminal sees it.
 func (t *terminal) view() repl.Session { return replSession{t.session(), t} }
 
-// replSession is a session at a terminal: where the person goes from it is noted.
+// replSession is a session at a terminal: it records where the user goes next.
 type replSession struct {
 	*supervisor.Session
 	terminal *terminal
 }
 
-// Continue puts the turn that was cut off to the person.
+// Continue asks the user about the turn that was cut off.
 func (s replSession) Continue(ctx context.Context, out event.Sink) (string, error) {
 	answer, words, err := s.terminal.host.TakeUp(ctx, out)
 	if words == "" || err != nil {
@@ -489,8 +488,7 @@ func (s replSession) Run(ctx context.Context, input lineedit.Draft, out event.Si
 	return done.Text, err
 }
 
-// follow opens another session after the input that asked for it. If that
-// fails the one in use stays.
+// follow opens another session after the input that requested it. If that fails the current one stays.
 func (t *terminal) follow(ctx context.Context) error {
 	to, again := t.next, t.again
 	t.next, t.again = nil, ""
@@ -536,22 +534,22 @@ func (t *terminal) sayBack() error {
 	return t.say(ink.Dim, t.inv.words.T("Your message is back in the line: Enter sends it without the file."))
 }
 
-// utf8 reports whether the person's terminal shows more than ASCII.
+// utf8 reports whether the user's terminal shows more than ASCII.
 func (inv *invocation) utf8() bool {
 	name := strings.ToLower(cmp.Or(inv.Getenv("LC_ALL"), inv.Getenv("LC_CTYPE"), inv.Getenv("LANG")))
 	return name == "" || strings.Contains(name, "utf-8") || strings.Contains(name, "utf8")
 }
 
-// ascii reports whether the program's own signs are to be those of ASCII.
+// ascii reports whether coder's own signs must be ASCII.
 func (inv *invocation) ascii() bool { return inv.settings.Config.UI.Plain || !inv.utf8() }
 
-// palette is the colours to use.
+// palette returns the colors to use.
 func (inv *invocation) palette(isTerminal bool) term.Palette {
 	ui := inv.settings.Config.UI
 	var p term.Palette
 	if !inv.flags.NoColor && ui.Color != "never" {
 		p = term.PaletteFor(inv.Getenv, isTerminal || ui.Color == "always").Themed(ui.Theme)
-		p, _ = p.With(ui.Colors) // what is wrong with them is told at a terminal
+		p, _ = p.With(ui.Colors) // their errors are shown at a terminal
 	}
 	p.Links = isTerminal && inv.Getenv("TERM") != "dumb" && (ui.Links == "on" || ui.Links == "auto" && term.KnowsLinks(inv.Getenv))
 	return p

@@ -13,7 +13,7 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// sumUp says in one line what the turn that has ended took and came to.
+// sumUp shows the usage and result of the last turn on one line.
 func (t *terminal) sumUp(ctx context.Context) error {
 	turn, ok := t.app.LastTurn(ctx)
 	if !ok {
@@ -22,14 +22,14 @@ func (t *terminal) sumUp(ctx context.Context) error {
 	return t.face.Tell(turnLine{t.inv.words, t.apart()}.of(turn))
 }
 
-// turnLine says in one line what a turn took and came to.
+// turnLine formats the usage and result of a turn on one line.
 type turnLine struct {
 	words *i18n.Printer
-	apart string // between its parts
+	apart string // separator of its parts
 }
 
 func (t turnLine) of(turn app.Turn) []ink.Span {
-	var parts []string // tokens, money, files
+	var parts []string // tokens, cost, files
 	w, u := t.words, turn.Usage
 	switch {
 	case u.In+u.Out == 0:
@@ -61,11 +61,11 @@ func (t turnLine) of(turn app.Turn) []ink.Span {
 		line = append(line, span(role, text)...)
 	}
 	said, role := t.standing(turn.Check)
-	news := turn.Files > 0 || turn.Check.Among(turn.Calls) || role != ink.Good // what passed in an earlier turn may hold no longer
+	news := turn.Files > 0 || turn.Check.Among(turn.Calls) || role != ink.Good // a check that passed in an earlier turn may be outdated
 	if len(turn.Calls) > 0 && said != "" && news {
 		add(role, said)
 	}
-	took := strings.ReplaceAll(display.Duration(turn.Took), " ", ink.HardBlank) // the unit stays with its number
+	took := strings.ReplaceAll(display.Duration(turn.Took), " ", ink.HardBlank) // keeps the unit with its number
 	if turn.Longer {
 		took = w.T("at least %s", took)
 	}
@@ -73,7 +73,7 @@ func (t turnLine) of(turn app.Turn) []ink.Span {
 	return line
 }
 
-// standing says what was checked last, and what was changed since.
+// standing describes the last check, and the changes since.
 func (t turnLine) standing(c verify.Check) (said string, role ink.Role) {
 	w := t.words
 	if c.Command == "" {
@@ -111,7 +111,7 @@ func (t turnLine) standing(c verify.Check) (said string, role ink.Role) {
 	return said + t.apart + since, role
 }
 
-// apart stands between the parts of a line.
+// apart returns the separator between the parts of a line.
 func (t *terminal) apart() string { return t.inv.apart() }
 
 func (inv *invocation) apart() string {

@@ -61,7 +61,7 @@ func (inv *invocation) showLeftovers(by app.Installation, all []app.Leftover) er
 	return inv.tell(lines...)
 }
 
-// choose asks which folders to remove: all at once behind --data, else one by one.
+// choose asks which folders to remove: all at once after --data, otherwise one by one.
 func (inv *invocation) choose(ctx context.Context, ask *console, all []app.Leftover) (chosen []app.Leftover, err error) {
 	if inv.flags.yes {
 		return all, nil

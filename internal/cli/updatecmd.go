@@ -7,8 +7,8 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// runUpdate looks for a newer version. It replaces a program that came in an archive, and
-// shows how to update one that came another way.
+// runUpdate looks for a newer version. It replaces a program installed from an archive, and shows how to
+// update any other installation.
 func (inv *invocation) runUpdate(ctx context.Context) error {
 	fl, words, u := inv.flags, inv.words, app.NewUpdater(inv.Env.Env)
 	if fl.rollback {
@@ -47,8 +47,7 @@ func (inv *invocation) runUpdate(ctx context.Context) error {
 		words.T("coder update --rollback restores coder %s.", app.Version))
 }
 
-// lookForUpdate looks for a newer version beside the first request, if the settings ask
-// for that.
+// lookForUpdate looks for a newer version during the first request, if the settings ask for that.
 func (t *terminal) lookForUpdate(ctx context.Context) {
 	if t.newer != nil || !t.app.Config.Update.Check {
 		return
@@ -58,12 +57,12 @@ func (t *terminal) lookForUpdate(ctx context.Context) {
 	go func() { t.newer <- t.app.NewerVersion(ctx) }()
 }
 
-// sayNewer names the newer version that was found meanwhile.
+// sayNewer shows the newer version, if found.
 func (t *terminal) sayNewer() {
 	select {
 	case version := <-t.newer:
 		if version != "" {
-			_ = t.say(ink.Dim, t.inv.words.T("coder %s is available; run: coder update", version)) // said if it can be
+			_ = t.say(ink.Dim, t.inv.words.T("coder %s is available; run: coder update", version)) // errors are ignored
 		}
 	default:
 	}

@@ -11,7 +11,7 @@ import (
 	"coder/internal/report/usage"
 )
 
-// runUsage tells what models used and cost in all sessions of all projects.
+// runUsage shows what models used and cost in all sessions of all projects.
 func (inv *invocation) runUsage(ctx context.Context) error {
 	since, err := parseSince(inv.flags.since, inv.Now())
 	if err != nil {
@@ -57,7 +57,7 @@ func usageCells(s usage.Sum) []display.Cell {
 	return slices.Concat(display.Data(n(s.Sessions), n(s.Requests), n(s.In), n(s.Cached), n(s.Out)), cost)
 }
 
-// parseSince reads a day such as 2026-11-01, or how long ago something was.
+// parseSince parses a day such as 2026-11-01, or an age.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		text = "30d"

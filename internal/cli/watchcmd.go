@@ -27,12 +27,11 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// followTime is how often a session that is followed is looked at.
+// followTime is the poll interval of a followed session.
 const followTime = 150 * time.Millisecond
 
-// runWatch follows a session that another process works in, by its logs alone:
-// it claims nothing, writes nothing and answers nothing. It ends when nobody works
-// in the session any more.
+// runWatch follows a session of another process by its logs alone: it claims nothing, writes nothing and
+// answers nothing. It ends when no process holds the session any more.
 func (inv *invocation) runWatch(ctx context.Context, a *app.App) error {
 	fl := inv.flags
 	store := a.Store()
@@ -48,7 +47,7 @@ func (inv *invocation) runWatch(ctx context.Context, a *app.App) error {
 	} else if !known {
 		return fmt.Errorf("session %s: %w", id, session.ErrNotFound)
 	}
-	after := uint64(max(fl.from-1, 0)) // the last record that was shown
+	after := uint64(max(fl.from-1, 0)) // the last record shown
 	if fl.lastTurn {
 		for r, err := range store.Logs.Read(ctx, id, 0, event.Domain) {
 			if err != nil {
@@ -62,9 +61,9 @@ func (inv *invocation) runWatch(ctx context.Context, a *app.App) error {
 	out, over := inv.watcher(id)
 	tick := time.NewTicker(followTime)
 	defer tick.Stop()
-	var seen int64 // how long the logs were together
+	var seen int64 // total length of the logs
 	for {
-		live, size := isLive(store.Dir("log", id, "lock")), int64(0) // before reading: what is written last is read too
+		live, size := isLive(store.Dir("log", id, "lock")), int64(0) // before reading, so that the last write is read too
 		for _, l := range event.Logs {
 			if info, err := os.Stat(store.Dir("log", id, l.String()+".jsonl")); err == nil {
 				size += info.Size()
@@ -96,7 +95,7 @@ func (inv *invocation) runWatch(ctx context.Context, a *app.App) error {
 	}
 }
 
-// watcher is the face of someone who looks on, and what it is told at the end.
+// watcher returns the face of a viewer, and a function to call at the end.
 func (inv *invocation) watcher(id string) (out event.Sink, over func() error) {
 	if inv.flags.events != "" {
 		return inv.eventStream(), func() error { return nil }
@@ -112,11 +111,11 @@ func (inv *invocation) watcher(id string) (out event.Sink, over func() error) {
 	}
 }
 
-// isLive reports whether a process works in the session of a lock.
+// isLive reports whether a process holds the session's lock.
 func isLive(path string) bool { return holderOf(path) > 0 }
 
-// holderOf is the process that works in the session of a lock, or zero, without
-// trying that: by the note in it, and by what the system says of who locks what.
+// holderOf returns the process that holds a session's lock, or 0, without locking: from the note in it,
+// and from the system's list of locks.
 func holderOf(path string) (pid int) {
 	lock, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -143,8 +142,8 @@ func holderOf(path string) (pid int) {
 	return note.PID
 }
 
-// lockReleased reports whether the system says that nobody locks a file. It does not
-// say where the file system has no locks: there a file stands for one.
+// lockReleased reports whether, according to the system, no process locks a file. A file system without
+// locks has no such information: there a file serves as the lock.
 func lockReleased(path string, inode uint64) bool {
 	locks, err := os.ReadFile("/proc/locks")
 	if err != nil {
@@ -161,19 +160,18 @@ func lockReleased(path string, inode uint64) bool {
 	return true
 }
 
-// replay shows records as the terminal showed what they are of. What was only
-// seen, such as the start of a call, is made of what is kept.
+// replay shows records as the terminal showed their events. Transient events, such as the start of a
+// call, are derived from the records.
 type replay struct {
 	face  *term.Renderer
 	words *i18n.Printer
 	seen  *seen
-	// held are the records of what a command of the person's took back or brought back:
-	// they come before the command itself.
+	// held are the records of what the user's command undid or redid: they precede the command itself.
 	held  []event.Record
-	asked map[string]uip.Request // and not answered yet
+	asked map[string]uip.Request // unanswered questions
 }
 
-// release shows what was held.
+// release shows the held records.
 func (p *replay) release(ctx context.Context) error {
 	held := p.held
 	p.held = nil
@@ -185,8 +183,7 @@ func (p *replay) release(ctx context.Context) error {
 	return nil
 }
 
-// restores reports whether a record is of a call that took files back, or brought them
-// back, for the person.
+// restores reports whether a record belongs to a call that undid or redid file changes for the user.
 func restores(e event.Event) bool {
 	tool, author := "", ""
 	switch e := e.(type) {
@@ -235,7 +232,7 @@ func (p *replay) Emit(ctx context.Context, r event.Record) error {
 	return p.seen.Emit(ctx, r)
 }
 
-// responseWords is what was answered to a question, and by whom unless by the person here.
+// responseWords describes the answer to a question, and who gave it if not the user here.
 func responseWords(words *i18n.Printer, q uip.Request, a uip.Response) string {
 	given := sanitize.Line(export.Speech{Words: words}.Response(q, a), 400)
 	if a.Author != event.ActorUser {
@@ -244,7 +241,7 @@ func responseWords(words *i18n.Printer, q uip.Request, a uip.Response) string {
 	return given
 }
 
-// echo shows what the person said, broken between words for the terminal.
+// echo shows the user's message, wrapped between words to the terminal's width.
 func (p *replay) echo(text string) error {
 	columns := 0
 	if width := p.face.Cards().Width; width != nil {
@@ -253,10 +250,10 @@ func (p *replay) echo(text string) error {
 	return p.face.Insert(ink.Folded("> "+text, columns))
 }
 
-// seen tells to what the records of calls say as it was seen when they ran.
+// seen sends the events of the calls' records to to, as seen when they ran.
 type seen struct {
 	to    event.Sink
-	calls map[string]event.ToolCallRequested // under way
+	calls map[string]event.ToolCallRequested // running calls
 }
 
 func newSeen(to event.Sink) *seen { return &seen{to, make(map[string]event.ToolCallRequested)} }
@@ -276,19 +273,19 @@ func (p *seen) Emit(ctx context.Context, r event.Record) error {
 	return p.to.Emit(ctx, r)
 }
 
-// titleOf is what the person was shown of a call; records of earlier versions tell only
-// what it was about.
+// titleOf returns the call's title as the user saw it; records of earlier versions have only its
+// subject.
 func titleOf(e event.ToolCallRequested) string {
 	return cmp.Or(e.Title, strings.Join(event.Targets(e.Effects), ", "))
 }
 
-// made is something that was only seen, told by r.
+// made returns a transient event with r's envelope.
 func (p *seen) made(r event.Record, e event.Event) event.Record {
 	r.Seq, r.Event = 0, e
 	return r
 }
 
-// finish shows what came of a call.
+// finish shows a call's result.
 func (p *seen) finish(ctx context.Context, r event.Record, e event.ToolCallCompleted) error {
 	var out struct {
 		ExitCode  *int   `json:"exit_code"`
@@ -298,7 +295,7 @@ func (p *seen) finish(ctx context.Context, r event.Record, e event.ToolCallCompl
 		Operation string `json:"operation"`
 		Error     string `json:"error"`
 	}
-	_ = json.Unmarshal(e.Output, &out) // what is missing is not shown
+	_ = json.Unmarshal(e.Output, &out) // missing fields are not shown
 	call := p.calls[e.CallID]
 	delete(p.calls, e.CallID)
 	done := event.ToolFinished{
@@ -306,7 +303,7 @@ func (p *seen) finish(ctx context.Context, r event.Record, e event.ToolCallCompl
 		Took: time.Duration(e.DurationMs) * time.Millisecond, Summary: out.Operation, Result: chat.ToolResult{CallID: e.CallID, Name: e.Tool, Text: string(e.Output), Failed: e.IsError},
 	}
 	if e.Unknown {
-		done.Took = -1 // nobody knows
+		done.Took = -1 // unknown
 	}
 	switch {
 	case out.ExitCode != nil:

@@ -40,7 +40,7 @@ import (
 // web is the program behind the pages in a browser.
 type web struct {
 	inv   *invocation
-	own   *app.App // of the folder that it was called in
+	own   *app.App // for the folder of the call
 	pages *browser.Server
 	life  context.Context // ends with the program
 	work  sync.WaitGroup
@@ -52,7 +52,7 @@ type web struct {
 	hosted map[browser.Place]*hosted
 }
 
-// runWeb shows sessions in a browser until it is told to end.
+// runWeb serves sessions to a browser until told to stop.
 func (inv *invocation) runWeb(ctx context.Context, a *app.App) error {
 	fl := inv.flags
 	fl.Attended, fl.NoYolo = true, !fl.mayBypass
@@ -76,14 +76,14 @@ func (inv *invocation) runWeb(ctx context.Context, a *app.App) error {
 	return w.serve(ctx, at, cert)
 }
 
-// chance is a secret.
+// chance returns a random secret.
 func chance() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// invite tells the person where to go.
+// invite shows the user the address.
 func (w *web) invite(at net.Addr, key browser.Key, cert *tls.Certificate) error {
 	words, scheme := w.inv.words, "http"
 	if cert != nil {
@@ -125,7 +125,7 @@ func (w *web) serve(ctx context.Context, at net.Listener, cert *tls.Certificate)
 	return err
 }
 
-// program is what the pages are made of.
+// program returns what the pages show and do.
 func (w *web) program() browser.Program {
 	return browser.Program{
 		Now: w.inv.Now, Projects: w.projects, Heads: w.heads, Search: w.search,
@@ -159,12 +159,12 @@ func (w *web) program() browser.Program {
 	}
 }
 
-// modes are those that can be gone to from a page.
+// modes returns the modes available from a page.
 func (w *web) modes() []string {
 	return slices.DeleteFunc(mode.Names(), func(name string) bool { return name == mode.Yolo && w.inv.flags.NoYolo })
 }
 
-// mostProjects is how many projects there are to see.
+// mostProjects is the most projects listed.
 const mostProjects = 200
 
 func (w *web) projects() []string {
@@ -175,8 +175,7 @@ func (w *web) projects() []string {
 	})
 }
 
-// room is the program as it is put together for a project, to read what is kept
-// of it.
+// room returns the program for a project, to read its records.
 func (w *web) room(root string) (*app.App, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,7 +189,7 @@ func (w *web) room(root string) (*app.App, error) {
 	return a, err
 }
 
-// appIn puts the program together for another folder, and a mode if one is named.
+// appIn builds the program for another folder, in mode unless that is empty.
 func (inv *invocation) appIn(root, mode string, warn func(string)) (*app.App, error) {
 	o := inv.flags.Options
 	o.Dir, o.Mode = root, cmp.Or(mode, o.Mode)
@@ -209,7 +208,7 @@ func (w *web) heads(ctx context.Context, root string) ([]session.Head, error) {
 	all, err := a.Store().Heads(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for p := range w.hosted { // also one that was begun just now
+	for p := range w.hosted { // includes one that was just started
 		if p.Root == root && !slices.ContainsFunc(all, func(h session.Head) bool { return h.ID == p.Session }) {
 			all = append([]session.Head{{ID: p.Session, Updated: w.inv.Now()}}, all...)
 		}
@@ -227,7 +226,7 @@ func (w *web) search(ctx context.Context, words []string) (all []browser.Found, 
 
 func (w *web) known(ctx context.Context, p browser.Place) error {
 	if w.find(p) != nil {
-		return nil // there may be no record yet
+		return nil // it may have no records yet
 	}
 	a, err := w.room(p.Root)
 	if err == nil {
@@ -247,11 +246,11 @@ func (w *web) records(ctx context.Context, p browser.Place, after uint64, logs .
 	return wholly(a.Store(), p.Session, a.Store().Logs.Read(ctx, p.Session, 0))
 }
 
-// wholly is all records of a session, and at their end an error if its logs hold
-// more than can be read.
+// wholly yields all records of a session, and finally an error if its logs contain more than can be
+// read.
 func wholly(store *app.Store, session string, records iter.Seq2[event.Record, error]) iter.Seq2[event.Record, error] {
 	return func(yield func(event.Record, error) bool) {
-		lines := uint64(0) // that were there before
+		lines := uint64(0) // lines that existed before
 		for _, l := range event.Logs {
 			lines += linesOf(repofile.Below(store.Dir("log", session)), filepath.Base(store.LogPath(session, l)))
 		}
@@ -268,7 +267,7 @@ func wholly(store *app.Store, session string, records iter.Seq2[event.Record, er
 	}
 }
 
-// linesOf counts the lines of a file that have an end.
+// linesOf counts a file's complete lines.
 func linesOf(dir repofile.Root, name string) (n uint64) {
 	f, err := dir.Open(name)
 	if err != nil {
@@ -285,7 +284,7 @@ func linesOf(dir repofile.Root, name string) (n uint64) {
 	}
 }
 
-// pulse looks at a session from outside.
+// pulse returns a session's state without opening it.
 func (w *web) pulse(p browser.Place) (pulse browser.Pulse) {
 	a, err := w.room(p.Root)
 	if err != nil {
@@ -311,7 +310,7 @@ func (w *web) pulse(p browser.Place) (pulse browser.Pulse) {
 	return pulse
 }
 
-// stand tells how a session stood at a record.
+// stand returns a session's state at a record.
 func (w *web) stand(ctx context.Context, p browser.Place, at uint64) (s browser.Standing, err error) {
 	a, err := w.room(p.Root)
 	if err != nil {
@@ -326,7 +325,7 @@ func (w *web) stand(ctx context.Context, p browser.Place, at uint64) (s browser.
 	return s, err
 }
 
-// planRestore tells what would become of files that are brought back to a record.
+// planRestore shows what restoring files to a record would change.
 func (w *web) planRestore(ctx context.Context, p browser.Place, at uint64) (display.Blocks, error) {
 	a, err := w.room(p.Root)
 	if err != nil {
@@ -339,7 +338,7 @@ func (w *web) planRestore(ctx context.Context, p browser.Place, at uint64) (disp
 	return display.Blocks{slash.RestorePlan(plan, at, fmt.Sprintf("/restore %d force", at))}, nil
 }
 
-// fork begins a new session from a record.
+// fork starts a new session from a record.
 func (w *web) fork(ctx context.Context, p browser.Place, at uint64) (to browser.Place, err error) {
 	a, err := w.room(p.Root)
 	if err != nil {
@@ -349,7 +348,7 @@ func (w *web) fork(ctx context.Context, p browser.Place, at uint64) (to browser.
 	return browser.Place{Root: f.Work, Session: f.Session}, asProblem(err)
 }
 
-// diff is what became of the files of a session between two records.
+// diff returns the changes to a session's files between two records.
 func (w *web) diff(ctx context.Context, p browser.Place, from, to uint64) (all []browser.FileDiff, err error) {
 	a, err := w.room(p.Root)
 	if err != nil {
@@ -370,7 +369,7 @@ func (w *web) diff(ctx context.Context, p browser.Place, from, to uint64) (all [
 	return all, err
 }
 
-// hostNames are the names that a person gave this host.
+// hostNames returns the names that the user gave this host.
 func hostNames(listen string) (names []string) {
 	if host, _, err := net.SplitHostPort(listen); err == nil && host != "" && net.ParseIP(host) == nil {
 		names = append(names, strings.ToLower(host))

@@ -15,8 +15,7 @@ import (
 	"coder/internal/ui/browser"
 )
 
-// fleet is what the page about the person's fleet is made of. The fleet is asked
-// by its own program.
+// fleet returns what the page about the user's fleet shows and does, through the fleet's own program.
 func (w *web) fleet() browser.FleetProgram {
 	return browser.FleetProgram{
 		Configured: func() bool {
@@ -38,7 +37,7 @@ func (w *web) fleet() browser.FleetProgram {
 	}
 }
 
-// answerFleet has the fleet's program sign an answer and send it.
+// answerFleet has the fleet's program sign and send an answer.
 func (w *web) answerFleet(ctx context.Context, a uip.Response) error {
 	args := []string{"answer", a.ID}
 	for _, f := range [][2]string{{"--option", a.Option}, {"--input", a.Input}, {"--comment", a.Comment}} {
@@ -59,7 +58,7 @@ func (w *web) answerFleet(ctx context.Context, a uip.Response) error {
 	return err
 }
 
-// askFleet runs the fleet's program; what it complains of is for the person.
+// askFleet runs the fleet's program; its error message is for the user.
 func (w *web) askFleet(ctx context.Context, args ...string) ([]byte, error) {
 	path, err := w.inv.findFleet()
 	if err != nil {

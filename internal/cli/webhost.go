@@ -21,19 +21,19 @@ import (
 	"coder/internal/ui/drive"
 )
 
-// hosted is a session that this process works in for a browser.
+// hosted is a session that this process holds for a browser.
 type hosted struct {
 	*serve.Host
 	web   *web
 	place browser.Place
-	ended chan struct{} // closed when nothing of it runs any more
-	idle  *time.Timer   // closes it when nothing was said for long
+	ended chan struct{} // closed when nothing in it is running
+	idle  *time.Timer   // closes the session after a long pause
 }
 
-// idleHere is how long a session stays open in which nothing is said.
+// idleHere is how long a session stays open without messages.
 const idleHere = 15 * time.Minute
 
-// find is the session that this process works in; nil if it does not.
+// find returns the session if this process holds it, else nil.
 func (w *web) find(p browser.Place) *hosted {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,14 +64,14 @@ func (w *web) host(ctx context.Context, root, mode string, which app.Which) (*ho
 	return h, nil
 }
 
-// serve runs what is said until no more comes, and closes the session.
+// serve runs messages until the queue ends, and closes the session.
 func (h *hosted) serve() {
 	defer close(h.ended)
 	err := h.Serve(h.web.life, h.turn)
 	h.idle.Stop()
 	h.web.mu.Lock()
 	delete(h.web.hosted, h.place)
-	late := h.Drop() // what was said just now
+	late := h.Drop() // messages that arrived just now
 	h.web.mu.Unlock()
 	if err != nil && h.web.life.Err() == nil {
 		h.web.inv.warn(err.Error())
@@ -84,14 +84,14 @@ func (h *hosted) serve() {
 	}
 }
 
-// closed tells what went wrong in closing a session.
+// closed reports the errors of closing a session.
 func (h *hosted) closed(r serve.Result) {
 	if err := h.web.inv.closed(r); err != nil {
 		h.web.inv.warn(err.Error())
 	}
 }
 
-// show tells the pages what happens. They are not waited for.
+// show sends events to the pages without waiting for them.
 func (h *hosted) show(ctx context.Context, r event.Record) error {
 	if place := h.at(); place.Session != "" {
 		h.web.pages.Seen(ctx, place, r)
@@ -99,14 +99,14 @@ func (h *hosted) show(ctx context.Context, r event.Record) error {
 	return nil
 }
 
-// at is where the session is, once it is open.
+// at returns the session's place, once it is open.
 func (h *hosted) at() browser.Place {
 	h.web.mu.Lock()
 	defer h.web.mu.Unlock()
 	return h.place
 }
 
-// turn runs one message; without words it takes up the turn that was left.
+// turn runs one message; an empty one continues the unfinished turn.
 func (h *hosted) turn(ctx context.Context, m drive.Message) (err error) {
 	h.idle.Stop()
 	defer func() { h.idle.Reset(idleHere) }()
@@ -127,10 +127,10 @@ func (h *hosted) turn(ctx context.Context, m drive.Message) (err error) {
 	return nil
 }
 
-// takeUp is the id of a message that stands for going on.
+// takeUp is the id of a message that only continues.
 const takeUp = "go on"
 
-// moved goes to the session that a command led to.
+// moved follows a command to another session.
 func (h *hosted) moved(ctx context.Context, left serve.Result) {
 	h.closed(left)
 	h.web.mu.Lock()
@@ -142,7 +142,7 @@ func (h *hosted) moved(ctx context.Context, left serve.Result) {
 	h.web.pages.Seen(ctx, was, event.Record{Event: event.Notice{Level: event.Info, Text: fmt.Sprintf("it continues in session %s", h.ID())}})
 }
 
-// asProblem is what went wrong in the words of a page.
+// asProblem converts an error to a page's message.
 func asProblem(err error) error {
 	if err == nil {
 		return nil
@@ -161,7 +161,7 @@ func asProblem(err error) error {
 	return &browser.Problem{Status: status, Text: message(err)}
 }
 
-// begin begins a session with a prompt.
+// begin starts a session with a prompt.
 func (w *web) begin(ctx context.Context, root, mode, prompt string) (string, error) {
 	if err := checkPrompt(prompt); err != nil {
 		return "", asProblem(err)
@@ -175,7 +175,7 @@ func (w *web) begin(ctx context.Context, root, mode, prompt string) (string, err
 	return id, nil
 }
 
-// say says something in a session: to the turn that runs, or as the next one.
+// say sends a message to a session: to the running turn, or as the next one.
 func (w *web) say(ctx context.Context, p browser.Place, prompt string) error {
 	if err := checkPrompt(prompt); err != nil {
 		return asProblem(err)
@@ -183,7 +183,7 @@ func (w *web) say(ctx context.Context, p browser.Place, prompt string) error {
 	if room, err := w.elsewhere(p); room != nil || err != nil {
 		switch words := append(strings.Fields(prompt), ""); {
 		case err != nil:
-		case w.inv.flags.NoYolo && strings.HasPrefix(words[0], "/") && (words[0] == "/"+mode.Yolo || words[1] == mode.Yolo): // nor is it gone to in another place
+		case w.inv.flags.NoYolo && strings.HasPrefix(words[0], "/") && (words[0] == "/"+mode.Yolo || words[1] == mode.Yolo): // nor may another process switch to it
 			err = &browser.Problem{Status: http.StatusBadRequest, Text: "the mode yolo needs --allow-dangerously-skip-permissions"}
 		default:
 			err = asProblem(serve.Tell(ctx, room, p.Session, serve.ToSay, prompt))
@@ -193,8 +193,7 @@ func (w *web) say(ctx context.Context, p browser.Place, prompt string) error {
 	return w.add(ctx, p, drive.Message{Said: orchestrator.Say(chat.From(chat.Typed, prompt)), Soon: true})
 }
 
-// elsewhere is the program as it is put together for a session that another process
-// works in; nil if none does.
+// elsewhere returns the program for a session that another process holds; nil if none does.
 func (w *web) elsewhere(p browser.Place) (*app.App, error) {
 	if w.find(p) != nil || w.pulse(p).Holder == "" {
 		return nil, nil
@@ -203,7 +202,7 @@ func (w *web) elsewhere(p browser.Place) (*app.App, error) {
 	return room, asProblem(err)
 }
 
-// add gives a session something to do, and opens it if it is not open here.
+// add queues a message in a session, and opens the session if it is not open here.
 func (w *web) add(ctx context.Context, p browser.Place, m drive.Message) error {
 	w.opening.Lock()
 	defer w.opening.Unlock()
@@ -223,8 +222,8 @@ func (w *web) add(ctx context.Context, p browser.Place, m drive.Message) error {
 	return err
 }
 
-// answer gives an answer to whoever waits for it: a session here, another process,
-// or the record, and then the work goes on here.
+// answer delivers an answer: to a session here, to another process, or to the records, in which case the
+// work continues here.
 func (w *web) answer(ctx context.Context, p browser.Place, q uip.Request, a uip.Response) error {
 	if h := w.find(p); h != nil {
 		if h.Questions.Answer(ctx, a) {
@@ -254,7 +253,7 @@ func (w *web) answer(ctx context.Context, p browser.Place, q uip.Request, a uip.
 	return nil
 }
 
-// stop stops what runs in a session, and forgets what waits.
+// stop stops the running turn and drops waiting messages.
 func (w *web) stop(ctx context.Context, p browser.Place) error {
 	if room, err := w.elsewhere(p); room != nil || err != nil {
 		if err == nil {
@@ -271,7 +270,7 @@ func (w *web) stop(ctx context.Context, p browser.Place) error {
 	return nil
 }
 
-// release closes a session here, so that another process can go on with it.
+// release closes a session here, so that another process can continue it.
 func (w *web) release(p browser.Place) error {
 	h := w.find(p)
 	if h == nil {

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// mishaps passes on what went wrong with us; what a stranger sends is not news.
+// mishaps forwards our own errors and drops errors caused by strangers' requests.
 type mishaps struct{ to io.Writer }
 
 func (m mishaps) Write(line []byte) (int, error) {
@@ -31,8 +31,7 @@ func (m mishaps) Write(line []byte) (int, error) {
 	return m.to.Write(line)
 }
 
-// listenWeb listens where the person said. Where others can listen in it comes
-// with a certificate.
+// listenWeb listens on the requested address, with a certificate if others can listen in.
 func listenWeb(ctx context.Context, where string, now time.Time) (net.Listener, *tls.Certificate, error) {
 	host, port := "127.0.0.1", "0"
 	if where != "" {
@@ -60,11 +59,11 @@ func listenWeb(ctx context.Context, where string, now time.Time) (net.Listener, 
 	return at, cert, nil
 }
 
-// certificateTime is how long a certificate holds: longer than a run takes.
+// certificateTime is a certificate's validity: longer than a run takes.
 const certificateTime = 365 * 24 * time.Hour
 
-// newCertificate makes a certificate of this run alone, for a host and all
-// addresses of this machine. Its key is nowhere but in memory.
+// newCertificate creates a certificate for this run, for a host and all addresses of this machine. Its
+// key is only in memory.
 func newCertificate(host string, now time.Time) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -89,13 +88,13 @@ func newCertificate(host string, now time.Time) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// fingerprint is what tells a certificate apart, as browsers show it.
+// fingerprint returns a certificate's fingerprint as browsers show it.
 func fingerprint(cert *tls.Certificate) string {
 	sum := sha256.Sum256(cert.Certificate[0])
 	return strings.ReplaceAll(fmt.Sprintf("% X", sum), " ", ":")
 }
 
-// addresses are those of this machine.
+// addresses returns this machine's addresses.
 func addresses() (all []net.IP) {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
@@ -109,8 +108,7 @@ func addresses() (all []net.IP) {
 	return all
 }
 
-// reachedBy are the addresses, with their port, by which a browser reaches what
-// listens at at.
+// reachedBy returns the addresses, with port, at which a browser reaches the listener.
 func reachedBy(at net.Addr, asked string) (all []string) {
 	where := at.(*net.TCPAddr)
 	port := strconv.Itoa(where.Port)

@@ -9,7 +9,7 @@ import (
 	"coder/internal/slash"
 )
 
-// runWhy tells what stands behind a file, or a line of it.
+// runWhy explains the origin of a file, or a line of it.
 func (inv *invocation) runWhy(ctx context.Context) error {
 	p, line, err := inv.provenance(ctx, "why")
 	if err != nil {
@@ -25,7 +25,7 @@ func (inv *invocation) runWhy(ctx context.Context) error {
 	return inv.show(blocks...)
 }
 
-// runBlame tells of every line of a file where it comes from.
+// runBlame shows the origin of every line of a file.
 func (inv *invocation) runBlame(ctx context.Context) error {
 	p, _, err := inv.provenance(ctx, "blame")
 	switch {
@@ -37,8 +37,7 @@ func (inv *invocation) runBlame(ctx context.Context) error {
 	return inv.show(p.Blame())
 }
 
-// provenance reads where the lines of the file come from that the command line
-// names.
+// provenance reads the origin of the lines of the file that the command line names.
 func (inv *invocation) provenance(ctx context.Context, command string) (*slash.Provenance, int, error) {
 	if len(inv.flags.args) != 1 {
 		return nil, 0, usagef("coder %s needs one file, optionally with a line: FILE:LINE", command)
@@ -61,13 +60,13 @@ func (inv *invocation) provenance(ctx context.Context, command string) (*slash.P
 	return p, line, err
 }
 
-// originRow is the origin of a line for other programs.
+// originRow is a line's origin in JSON output.
 type originRow struct {
 	Line    int               `json:"line"`
 	Text    string            `json:"text"`
 	By      string            `json:"by"` // session, outside, before, or unknown where not all records can be read
 	Session string            `json:"session,omitempty"`
-	Place   string            `json:"place,omitempty"` // where the session is kept, if that is another folder
+	Place   string            `json:"place,omitempty"` // the session's folder, if it is another
 	Record  uint64            `json:"record,omitempty"`
 	Unsure  bool              `json:"unsure,omitempty"`
 	Perhaps string            `json:"perhaps,omitempty"` // the call of unknown outcome that may have written it, as SESSION:RECORD
@@ -75,7 +74,7 @@ type originRow struct {
 	Story   *provenance.Story `json:"story,omitempty"`
 }
 
-// printOrigins prints the origin of a line, or of all if it is zero.
+// printOrigins prints the origin of a line, or of all lines if it is 0.
 func (inv *invocation) printOrigins(p *slash.Provenance, line int) error {
 	rows := []originRow{}
 	for i, l := range p.Lines {

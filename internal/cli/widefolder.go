@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// wideFolder is a warning where the workspace, whichever way it is reached, is all there is,
-// or all that is the person's, or the system's.
+// wideFolder returns a warning if the workspace, symbolic links resolved, is the whole system, the
+// user's home or above, or a system folder.
 func (inv *invocation) wideFolder(root string) string {
 	home, _ := filepath.EvalSymlinks(inv.Getenv("HOME"))
 	if real, err := filepath.EvalSymlinks(root); err == nil {
@@ -26,14 +26,14 @@ func (inv *invocation) wideFolder(root string) string {
 	return ""
 }
 
-// warnOfWide says it where nobody sits at a terminal.
+// warnOfWide prints that warning if there is no terminal.
 func (inv *invocation) warnOfWide(root string) {
 	if text := inv.wideFolder(root); text != "" {
 		inv.warn(text)
 	}
 }
 
-// systemFolders hold what programs and all people of a machine share.
+// systemFolders are shared by programs and all users of a machine.
 var systemFolders = []string{
 	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/var",
 	"/Applications", "/Library", "/System", "/Users", "/private/etc", "/private/var",

@@ -17,7 +17,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// object lays v over the block f.
+// object applies v to the block f.
 func (y *layer) object(f *field, v hujson.Value) {
 	if f.path == "provider" && !y.untrusted {
 		y.turnTo(f, v)
@@ -41,7 +41,7 @@ func (y *layer) object(f *field, v hujson.Value) {
 	})
 }
 
-// members gives each member of v to take, once.
+// members passes each member of v to take, and reports duplicates.
 func (y *layer) members(path string, v hujson.Value, take func(name string, m hujson.ObjectMember)) {
 	o, err := asObject(v)
 	if err != nil {
@@ -63,7 +63,7 @@ func (y *layer) members(path string, v hujson.Value, take func(name string, m hu
 	}
 }
 
-// mistake notes what is wrong with the value v of the setting at path.
+// mistake reports an error in the value v of the setting at path.
 func (y *layer) mistake(v hujson.Value, path string, err error) {
 	what := err.Error()
 	if path != "" {
@@ -152,7 +152,7 @@ func (y *layer) value(f *field, v hujson.Value) (reflect.Value, error) {
 	case f.kind == boolean && (lit.Kind() == 't' || lit.Kind() == 'f'):
 		return reflect.ValueOf(lit.Bool()), nil
 	case (f.kind == whole || f.kind == decimal) && lit.Kind() == '0':
-		const exact = 1 << 53 // 1.28e2 is a whole number too
+		const exact = 1 << 53 // 1.28e2 is also a whole number
 		n, err := strconv.ParseFloat(string(lit), 64)
 		least, most, limited := f.limits()
 		switch whole64, notWhole := strconv.Atoi(string(lit)); {
@@ -171,7 +171,7 @@ func (y *layer) value(f *field, v hujson.Value) (reflect.Value, error) {
 	return reflect.Value{}, fmt.Errorf("expected %s, found %s", f.wanted(), found(v))
 }
 
-// shellLine is a line as a command; an empty line is none.
+// shellLine returns the command that runs a shell line; an empty line gives an empty command.
 func shellLine(line string) Command {
 	if strings.TrimSpace(line) == "" {
 		return Command{}
@@ -198,8 +198,8 @@ func (y *layer) text(f *field, lit hujson.Literal) (string, error) {
 	return s, nil
 }
 
-// expanded expands the variables in a file the user believes. What comes from
-// the environment or the command line is taken as it is.
+// expanded expands the variables in a trusted file's text. Text
+// from the environment or the command line stays unchanged.
 func (y *layer) expanded(f *field, s string) (string, error) {
 	if y.src == nil || y.untrusted || f.shell() {
 		return s, nil
@@ -238,8 +238,8 @@ func (y *layer) list(f *field, v hujson.Value) ([]string, error) {
 	return list, nil
 }
 
-// byName lays the entries of a setting with names of its own over those of f,
-// name by name: text, or JSON whose objects are merged key by key.
+// byName applies v to the entries of f, a setting with free names,
+// entry by entry: text, or JSON whose objects are merged key by key.
 func (y *layer) byName(f *field, v hujson.Value) {
 	if y.untrusted {
 		if o, ok := v.Value.(*hujson.Object); !ok || len(o.Members) > 0 {
@@ -248,7 +248,7 @@ func (y *layer) byName(f *field, v hujson.Value) {
 		return
 	}
 	all := f.in(&y.cfg).Interface()
-	if f.path == mcpServers && y.project { // its programs get no key of the person's
+	if f.path == mcpServers && y.project { // a project's servers get none of the user's keys
 		held := *y
 		y = &held
 		y.withheld = func(name string) bool { return slices.Contains(KeyVariables(), name) }
@@ -295,7 +295,7 @@ func (y *layer) byName(f *field, v hujson.Value) {
 	})
 }
 
-// expandAll expands the variables in every string of v. Names stay.
+// expandAll expands the variables in every string in v, but not in names.
 func (y *layer) expandAll(f *field, v *hujson.Value) error {
 	switch x := v.Value.(type) {
 	case hujson.Literal:
@@ -321,7 +321,7 @@ func (y *layer) expandAll(f *field, v *hujson.Value) error {
 	return nil
 }
 
-// joinLists is a list with another after it; where either is none, the other.
+// joinLists returns a list followed by another. If one of the two is not a list, it returns over.
 func joinLists(under, over json.RawMessage) json.RawMessage {
 	var a, b []json.RawMessage
 	if json.Unmarshal(under, &a) != nil || json.Unmarshal(over, &b) != nil {
@@ -334,7 +334,7 @@ func joinLists(under, over json.RawMessage) json.RawMessage {
 	return out
 }
 
-// merge lays over over under: objects key by key, all else whole.
+// merge applies over to under: objects key by key, other values as a whole.
 func merge(under, over json.RawMessage) json.RawMessage {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(under, &a) != nil || json.Unmarshal(over, &b) != nil || a == nil || b == nil {
@@ -350,7 +350,7 @@ func merge(under, over json.RawMessage) json.RawMessage {
 	return out
 }
 
-// wanted says what f's values look like.
+// wanted describes f's valid values.
 func (f *field) wanted() string {
 	switch f.kind {
 	case boolean:

@@ -11,8 +11,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// SetText is [Set] with the value as people write it: text for text, true or 5 as in a file, and
-// lists as JSON or separated by commas.
+// SetText is [Set] with the value as users type it: plain text,
+// true or 5 as in a file, and lists as JSON or separated by commas.
 func SetText(content []byte, key, text string) ([]byte, error) {
 	v, err := Value(key, text)
 	if err != nil {
@@ -21,7 +21,7 @@ func SetText(content []byte, key, text string) ([]byte, error) {
 	return Set(content, key, v)
 }
 
-// Value is the value of a setting that text stands for.
+// Value returns the value of a setting in text.
 func Value(key, text string) (any, error) {
 	root := fields()
 	f, words, ok := root.find(key)
@@ -39,8 +39,8 @@ func Value(key, text string) (any, error) {
 	return json.RawMessage(v.Pack()), nil
 }
 
-// Unset removes one key from the text of a settings file and leaves the rest of it, comments
-// included, as it is. It reports whether the key was there.
+// Unset removes one key from the text of a settings file and leaves the rest
+// of it, including comments, unchanged. It reports whether the key existed.
 func Unset(content []byte, key string) (out []byte, was bool, err error) {
 	root := fields()
 	if f, words, ok := root.find(key); !ok {
@@ -59,7 +59,7 @@ func Unset(content []byte, key string) (out []byte, was bool, err error) {
 	return out, was, nil
 }
 
-// unset removes the member at words, seen from v.
+// unset removes the member at words below v.
 func (e *editor) unset(v hujson.Value, words []string) ([]byte, bool) {
 	o, err := asObject(v)
 	if err != nil {
@@ -79,9 +79,9 @@ func (e *editor) unset(v hujson.Value, words []string) ([]byte, bool) {
 	switch {
 	case text[comma] == ',' && comma == to:
 		to++
-	case text[comma] == ',': // a comment stands before it
+	case text[comma] == ',': // a comment precedes it
 		text = slices.Concat(text[:comma], text[comma+1:])
-	case i > 0: // the comma before it ends nothing any more
+	case i > 0: // the preceding comma is not needed any more
 		before := o.Members[i-1].Value
 		at := before.EndOffset + len(before.AfterExtra)
 		text = slices.Concat(text[:at], text[at+1:])
@@ -103,8 +103,8 @@ func (e *editor) unset(v hujson.Value, words []string) ([]byte, bool) {
 	return slices.Concat(text[:from], text[to:]), true
 }
 
-// ProjectMay says why the settings of a project may not set key to a value, whoever writes them;
-// nil if they may. With an untrusted project it is what would be ignored.
+// ProjectMay returns an error if a project's settings must not set key to a value,
+// whoever writes them. For an untrusted project, the error says what would be ignored.
 func (r Report) ProjectMay(key string, value any, trusted bool) error {
 	l := newLoader(Options{})
 	l.cfg = r.cfg
@@ -128,15 +128,15 @@ func (r Report) ProjectMay(key string, value any, trusted bool) error {
 	return nil
 }
 
-// About describes a setting for people.
+// About describes a setting to the user.
 type About struct {
 	Key, Doc string
-	Wanted   string   // what its values look like
-	Values   []string // all of them, if they are few
+	Wanted   string   // a description of its valid values
+	Values   []string // all valid values, if they are few
 	Secret   bool
 }
 
-// AboutKey describes the setting of a key, or of an entry in one.
+// AboutKey describes the setting of a key, or of an entry in a setting.
 func AboutKey(key string) (About, error) {
 	root := fields()
 	f, words, ok := root.find(key)
@@ -153,7 +153,7 @@ func AboutKey(key string) (About, error) {
 	return a, nil
 }
 
-// Written is the text of a settings file as it stands there, without defaults.
+// Written returns the settings in a file as written, without defaults.
 func Written(content []byte) (map[string]any, error) {
 	all := make(map[string]any)
 	content = bytes.TrimPrefix(content, bom)
@@ -168,5 +168,5 @@ func Written(content []byte) (map[string]any, error) {
 	return all, json.Unmarshal(src.root.Pack(), &all)
 }
 
-// Words are the names that a key is made of.
+// Words returns the words of a key.
 func Words(key string) []string { return split(key) }

@@ -1,16 +1,15 @@
-// Package config turns defaults, files, the environment and flags into one
-// plain value. It promises that
+// Package config combines defaults, files, the environment and flags into one plain value. It guarantees:
 //
 //   - every setting has one default, in [Default];
-//   - the stronger layer wins key by key: defaults, the user's file, the
-//     project's file, the file given by flag, the environment, flags;
-//   - a mistake is named by file, line, column and key, and a key that does not
-//     exist by the nearest one that does;
-//   - it is known of every value where it came from;
-//   - a project nobody trusts can make things stricter, never looser, and can
-//     name no address, key, command or text to follow.
+//   - a stronger layer takes precedence key by key: defaults, the user's file,
+//     the project's file, the file given by flag, the environment, flags;
+//   - an error names file, line, column and key, and for an unknown key the
+//     nearest existing one;
+//   - the origin of every value is known;
+//   - an untrusted project can only make settings stricter, and cannot set
+//     an address, key, command or instructions.
 //
-// It keeps nothing between calls and imports nothing of this program.
+// It keeps no state between calls.
 package config
 
 import "encoding/json"
@@ -19,25 +18,25 @@ import "encoding/json"
 //
 //	json     its name in files
 //	doc      what it is for
-//	enum     the values it may have, the strictest first
-//	range    the least and the greatest value, as "1..10"
-//	project  what a project that is not trusted may do with it: "free" to set
-//	         it, "stricter" to move it towards the first of enum, "lower" to
-//	         make a number smaller, "off" to turn it off, "adds" to add to a
-//	         list, as every file does, "narrower" to keep some of the hosts;
-//	         without the tag, nothing. "never" is
-//	         for what not even a project that is trusted may set
-//	managed  how managed settings bound it, if not as project says: "least" to
-//	         make a number smaller where 0 is no limit, "fewer" to leave entries
-//	         of a list, or a word of project
+//	enum     its valid values, the strictest first
+//	range    the smallest and the largest value, as "1..10"
+//	project  what an untrusted project may do with it: "free" to set it,
+//	         "stricter" to move it towards the first of enum, "lower" to make
+//	         a number smaller, "off" to turn it off, "adds" to add to a list,
+//	         as every file does, "narrower" to keep some of the hosts;
+//	         without the tag, nothing. "never" is for a setting that not
+//	         even a trusted project may set
+//	managed  how managed settings limit it, if not in the same way as
+//	         project: "least" to make a number smaller where 0 means no limit,
+//	         "fewer" to keep some entries of a list, or a value of project
 //	shell    "yes" if a shell reads it, so that ${VAR} is left to the shell
-//	layers   "join" if the lists of all files count; which is whose is told by
-//	         [Report.Parts]
+//	layers   "join" if the lists of all files count; [Report.Parts] has the
+//	         list of each
 //	form     "address" if it must be the address of a web server
-//	secret   "yes" if people should not see it
-//	endpoint "yes" if it is about one endpoint, and does not hold for another
+//	secret   "yes" if users should not see it
+//	endpoint "yes" if it is for one endpoint, and does not apply to another
 
-// Config is every setting.
+// Config contains every setting.
 type Config struct {
 	Provider     Provider                   `json:"provider" doc:"the model and its endpoint"`
 	Profile      string                     `json:"profile" doc:"the profile in use; empty means none"`
@@ -62,7 +61,7 @@ type Config struct {
 	Update       Update                     `json:"update" doc:"newer versions of coder"`
 }
 
-// Provider is the model and how to reach it.
+// Provider selects the model and the endpoint.
 type Provider struct {
 	Preset         string                     `json:"preset" doc:"a known endpoint; sets the address, the wire, and the key's variable" enum:"|openai|openrouter|deepseek|dashscope|anthropic|gemini|groq|xai|mistral|zai|moonshot|azure|ollama|llamacpp|vllm|lmstudio" endpoint:"yes"`
 	Kind           string                     `json:"kind" doc:"the wire the endpoint speaks" enum:"openai|responses|anthropic|gemini" endpoint:"yes"`
@@ -93,17 +92,16 @@ type Provider struct {
 	SendReasoning  bool                       `json:"send_reasoning" doc:"send the model its earlier thinking where the API accepts it"`
 }
 
-// Command is the words of a command. In a file it is a list of them, or a line
-// for the shell.
+// Command is the words of a command. In a file it is a list of words, or a shell line.
 type Command []string
 
-// Discovery is how models are looked for.
+// Discovery says how to look for models.
 type Discovery struct {
 	Local     []string `json:"local" doc:"addresses where coder looks for servers on this machine"`
 	TimeoutMS int      `json:"timeout_ms" doc:"how long a server on this machine may take to answer" range:"1..60000"`
 }
 
-// Runtime is how far a turn may go.
+// Runtime limits a turn.
 type Runtime struct {
 	WorkspaceRoot     string `json:"workspace_root" doc:"the workspace; empty means the working directory"`
 	MaxSteps          int    `json:"max_steps" doc:"model calls in one turn" range:"1..1000000" project:"lower"`
@@ -112,14 +110,14 @@ type Runtime struct {
 	Budget            Budget `json:"budget" doc:"what a session may spend on models, including subtasks and earlier runs; a turn stops before the request that would exceed it"`
 }
 
-// Budget is what a session may spend on models.
+// Budget limits what a session may spend on models.
 type Budget struct {
 	USD      float64 `json:"usd" doc:"dollars; 0 means no limit" range:"0..1000000000" managed:"least"`
 	Tokens   int     `json:"tokens" doc:"tokens of requests and replies; 0 means no limit" range:"0..1000000000000" managed:"least"`
 	Duration string  `json:"duration" doc:"running time of turns, without waiting for people, such as 30m; empty means no limit"`
 }
 
-// Safety is the limits on commands.
+// Safety limits commands.
 type Safety struct {
 	CommandTimeoutMS int      `json:"command_timeout_ms" doc:"longest run of a command" range:"1..86400000" project:"lower"`
 	OutputLimitBytes int      `json:"output_limit_bytes" doc:"output of a command that is saved" range:"1..1073741824" project:"lower"`
@@ -131,7 +129,7 @@ type Safety struct {
 	Sandbox          string   `json:"sandbox" doc:"confine commands: always or fail, where possible, or never" enum:"require|auto|off" project:"stricter"`
 }
 
-// Compaction is how a long conversation is made shorter.
+// Compaction says how to shorten a long conversation.
 type Compaction struct {
 	Auto           bool    `json:"auto" doc:"compact when the conversation nears its limit"`
 	Prune          bool    `json:"prune" doc:"drop old tool output first"`
@@ -139,7 +137,7 @@ type Compaction struct {
 	RecentMessages int     `json:"recent_messages" doc:"newest messages that stay unchanged" range:"1..100000"`
 }
 
-// Workflow is todo lists, verification and plans.
+// Workflow has the settings for todo lists, verification and plans.
 type Workflow struct {
 	RequireTodoForComplex bool     `json:"require_todo_for_complex" doc:"start a todo list for a complex request"`
 	AutoVerifyAfterEdit   bool     `json:"auto_verify_after_edit" doc:"run a check after files are edited" project:"off"`
@@ -149,7 +147,7 @@ type Workflow struct {
 	CommitTrailer         string   `json:"commit_trailer" doc:"line at the end of commit messages that the git_commit tool writes, such as Co-authored-by: coder <coder@localhost>; empty means none"`
 }
 
-// Approval is how people are asked.
+// Approval says how to ask the user.
 type Approval struct {
 	Interactive             bool     `json:"interactive" doc:"ask questions when a person can answer"`
 	AutoApproveAsk          bool     `json:"auto_approve_ask" doc:"allow what only policy would ask about; risks still need approval" project:"off"`
@@ -159,22 +157,22 @@ type Approval struct {
 	OnReject                string   `json:"on_reject" doc:"whether a refused call ends the turn" enum:"stop|continue" project:"stricter"`
 }
 
-// Permission is what each tool may do. A verdict is allow, ask or deny.
+// Permission says what each tool may do. A verdict is allow, ask or deny.
 type Permission struct {
 	Default          string   `json:"default" doc:"verdict for tools not listed" enum:"deny|ask|allow" project:"stricter"`
 	CommandAllowlist []string `json:"command_allowlist" doc:"commands that run without approval" shell:"yes" managed:"fewer"`
 	Frozen           []string `json:"frozen" doc:"paths that no tool and no command may write" project:"adds"`
 	AllowlistMatch   string   `json:"allowlist_match" doc:"whether the allowlist has whole commands or command names" enum:"exact|name" project:"stricter"`
 
-	// Tools holds the rules of each tool named. In a file each stands beside
-	// the keys above, as a verdict or as an object of verdicts by pattern.
+	// Tools has the rules of each named tool. In a file, a tool is a key beside
+	// the keys above, with a verdict or an object of verdicts by pattern.
 	Tools map[string]Rules `json:",inline" doc:"a verdict, or verdicts by pattern" enum:"deny|ask|allow" project:"stricter"`
 }
 
-// Rules are verdicts by pattern; "*" stands for any use of the tool.
+// Rules are verdicts by pattern; "*" matches any use of the tool.
 type Rules map[string]string
 
-// Agents is modes of work.
+// Agents has the settings for modes.
 type Agents struct {
 	Default     string `json:"default" doc:"mode at the start" enum:"plan|build|default|auto-edit|yolo"`
 	Plan        Agent  `json:"plan" doc:"changes to plan mode"`
@@ -184,17 +182,17 @@ type Agents struct {
 	Yolo        Agent  `json:"yolo" doc:"changes to yolo mode"`
 }
 
-// Agent is what a person changes about one mode.
+// Agent is the user's changes to one mode.
 type Agent struct {
 	Tools map[string]string `json:"tools" doc:"tools switched on or off, by name: on, off"`
 }
 
-// Skills is where skills are found.
+// Skills says where to find skills.
 type Skills struct {
 	Paths []string `json:"paths" doc:"more folders to search"`
 }
 
-// Storage is how sessions are kept.
+// Storage says how to save sessions.
 type Storage struct {
 	Fsync            string `json:"fsync" doc:"which records are synced to disk" enum:"always|decisions|never" project:"stricter"`
 	UndoBytes        int    `json:"undo_bytes" doc:"file versions saved for undo; the oldest are deleted first" range:"1048576..1099511627776" project:"lower"`
@@ -203,17 +201,17 @@ type Storage struct {
 	CacheBytes       int    `json:"cache_bytes" doc:"cache of coder search; the oldest entries are deleted first" range:"1048576..1099511627776" project:"lower"`
 }
 
-// Tools is how tools are presented to the model.
+// Tools says how to present tools to the model.
 type Tools struct {
 	Dialect string `json:"dialect" doc:"tool names sent to the model; coder accepts the others too" enum:"native|sema|coauthor"`
 }
 
-// LSP is language servers.
+// LSP has the settings for language servers.
 type LSP struct {
 	Servers map[string]json.RawMessage `json:"servers" doc:"servers by name or language: command, args, files (language ids by file ending), root_markers, init, settings, env, disabled"`
 }
 
-// Fetch is limits on fetching from the web.
+// Fetch limits fetching from the web.
 type Fetch struct {
 	TimeoutMS     int  `json:"timeout_ms" doc:"longest fetch" range:"1..86400000" project:"lower"`
 	MaxTextBytes  int  `json:"max_text_bytes" doc:"text that is saved" range:"1024..1073741824" project:"lower"`
@@ -224,18 +222,18 @@ type Fetch struct {
 	AllowHosts   []string `json:"allow_hosts" doc:"hosts that may be fetched at any address" managed:"fewer"`
 }
 
-// UI is language and colours.
+// UI has the settings for language and screen.
 type UI struct {
 	Lang  string `json:"lang" doc:"language of messages; empty means the environment's" enum:"|en|zh-CN" project:"free"`
 	Color string `json:"color" doc:"when to use colours" enum:"auto|always|never" project:"free"`
 	Theme string `json:"theme" doc:"background that the colours are for: dark, light or none (mono); auto asks the terminal, and uses COLORFGBG until it answers" enum:"auto|dark|light|mono" project:"free"`
-	// Colors are of the person's own choice.
+	// Colors are the user's own colours.
 	Colors map[string]string `json:"colors" doc:"your colours in the theme, as #rrggbb or a number of the 256-colour palette, for: dim, tool, good, bad, warn, done, code, link, keyword, string, comment, number, name" project:"free"`
 	Links  string            `json:"links" doc:"clickable links, where the terminal is known to support them (auto), in any terminal (on), nowhere (off); never in a pipe" enum:"auto|on|off" project:"free"`
 	Plain  bool              `json:"plain" doc:"print plain lines: no spinner, no redrawing, words instead of symbols; for screen readers" project:"free"`
 
 	CtrlC string `json:"ctrl_c" doc:"what Ctrl+C does while a turn runs: quit ends coder, stop stops the turn and a second press ends coder" enum:"quit|stop" project:"never"`
-	// The prompt, its keys, and the line above it.
+	// Vim, Prompt and Statusline: the prompt, its keys, and the line above it.
 	Vim        bool    `json:"vim" doc:"vim's keys for the draft: Esc leads to normal mode, i back" project:"never"`
 	Prompt     string  `json:"prompt" doc:"the prompt: full shows context, model and folder in two lines, compact is one short line" enum:"full|compact" project:"never"`
 	Statusline Command `json:"statusline" doc:"a command that prints the line above the prompt: a list of words, or a shell line; it reads JSON about the session and gets no API keys" shell:"yes" project:"never"`
@@ -246,12 +244,12 @@ type UI struct {
 	Notify string `json:"notify" doc:"how to alert you when coder asks something or a long turn ends while you look elsewhere: bell, osc9 and osc777 (desktop notifications, where the terminal supports them), off" enum:"bell|osc9|osc777|off" project:"free"`
 }
 
-// Update is how coder looks for newer versions of itself.
+// Update says how coder looks for newer versions of itself.
 type Update struct {
 	Check bool `json:"check" doc:"look for a newer version once a day, beside the first request at a terminal; nothing is installed" project:"never"`
 }
 
-// Default returns the settings that hold where nobody says otherwise.
+// Default returns the default settings.
 func Default() Config {
 	return Config{
 		Provider: Provider{

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Variables of the environment, the strongest first. A row wins over the rows
-// below it that give the same setting; a variable that is empty is not set.
+// Environment variables, the strongest first. A row takes precedence over
+// the rows below it for the same setting; an empty variable counts as unset.
 //
 //	CODER_PROFILE                        profile
 //	CODER_PROVIDER                       provider.kind, or provider.preset if it names no wire
@@ -18,16 +18,15 @@ import (
 //	CODER_MAX_STEPS, AGENT_MAX_STEPS     runtime.max_steps
 //	CODER_LOCAL_SERVERS                  discovery.local
 //
-// These are a layer of their own, over files and under flags. The keys, addresses
-// and models of vendors, in the variables that [Presets] name, are weaker than all
-// layers: they fill in what is still open.
+// These are a separate layer, above files and below flags. Vendors' keys, addresses and models, in
+// the variables that [Presets] name, are weaker than all layers: they only fill in unset settings.
 //
-// With neither provider.preset nor provider.base_url the first vendor that has
-// a key (or an address) and speaks provider.kind, if that was given, is chosen:
-// its address, its kind, its key. With a provider.base_url a vendor's key is used
-// only if the address is that vendor's: a key is never sent to a stranger.
+// With neither provider.preset nor provider.base_url, the first vendor is chosen
+// that has a key (or an address) and, if provider.kind is set, speaks that wire:
+// its address, its kind, its key. With a provider.base_url, a vendor's key is used
+// only if the address is that vendor's: a key is never sent to another server.
 
-// variable stands for one setting.
+// variable maps a variable to a setting.
 type variable struct{ name, key string }
 
 var variables = []variable{
@@ -44,8 +43,7 @@ var variables = []variable{
 	{"CODER_LOCAL_SERVERS", "discovery.local"},
 }
 
-// KeyVariables names the variables that hold keys of providers, so that they
-// can be kept from commands.
+// KeyVariables returns the variables that hold providers' keys, so that commands do not get them.
 func KeyVariables() []string {
 	names := []string{"CODER_API_KEY", "AGENT_API_KEY"}
 	for _, p := range presets {
@@ -54,7 +52,7 @@ func KeyVariables() []string {
 	return names
 }
 
-// Endpoint is the usual address of a kind of provider.
+// Endpoint returns the usual address of a kind of provider.
 func Endpoint(kind string) string {
 	for _, p := range presets {
 		if slices.Contains(p.Kinds, kind) {
@@ -69,15 +67,15 @@ func (l *loader) given(key string) bool {
 	return ok
 }
 
-// reference is a variable that a text names: ${NAME} or ${NAME:-default}.
+// reference is a variable in a text: ${NAME} or ${NAME:-default}.
 type reference struct {
 	name       string
 	def        string
 	hasDefault bool
 }
 
-// references cuts s at its variables: texts has one more element than refs.
-// $${ is ${ itself, and so is what does not have the form of a variable.
+// references splits s at its variables: texts has one more element than refs. $${
+// stands for ${, and text that is not in the form of a variable stays unchanged.
 func references(s string) (texts []string, refs []reference) {
 	var b strings.Builder
 	for {
@@ -118,14 +116,14 @@ func isVariableName(s string) bool {
 	return s != ""
 }
 
-// hasVariable reports whether expanding s would look at a variable.
+// hasVariable reports whether s contains a variable.
 func hasVariable(s string) bool {
 	_, refs := references(s)
 	return len(refs) > 0
 }
 
-// expand puts the values of variables in their place. A default stands in for
-// a variable that is missing, empty or withheld. It also returns the names it used.
+// expand replaces variables by their values. A default replaces a variable that
+// is missing, empty or withheld. expand also returns the names of the variables.
 func expand(s string, getenv func(string) string, withheld func(string) bool) (string, []string, error) {
 	texts, refs := references(s)
 	var (

@@ -21,23 +21,22 @@ const (
 	text
 	texts   // a list of text
 	named   // text by name
-	foreign // JSON by name, not looked into
+	foreign // JSON by name, not parsed
 	rules   // verdicts by tool and pattern
 	command // words, or a line for the shell
 	reach   // true, false, or a list of hosts
 )
 
-// field is one setting, or a block of them. Its tags are read when asked for:
-// most of them never are.
+// field is one setting, or a block of settings. Its tags are parsed on use: most never are.
 type field struct {
 	path  string // from the root, with dots; "" is the root itself
 	kind  kind
 	tag   reflect.StructTag
-	index []int // of the Go field, from the root
+	index []int // index of the Go field, from the root
 
 	kids   []*field
 	byName map[string]*field
-	rest   *field // takes the keys that no kid has; nil if there may be none
+	rest   *field // for keys that no kid has; nil if others are invalid
 }
 
 func (f *field) doc() string     { return f.tag.Get("doc") }
@@ -47,7 +46,7 @@ func (f *field) joins() bool     { return f.tag.Get("layers") == "join" }
 func (f *field) address() bool   { return f.tag.Get("form") == "address" }
 func (f *field) secret() bool    { return f.tag.Get("secret") == "yes" }
 
-// enum lists the values f may have, or nil if any will do.
+// enum returns f's valid values, or nil if all are valid.
 func (f *field) enum() []string {
 	if e, ok := f.tag.Lookup("enum"); ok {
 		return strings.Split(e, "|")
@@ -55,7 +54,7 @@ func (f *field) enum() []string {
 	return nil
 }
 
-// limits are the least and the greatest value of a number, if it has limits.
+// limits returns the smallest and the largest value of a number, if it has limits.
 func (f *field) limits() (least, most float64, ok bool) {
 	lo, hi, ok := strings.Cut(f.tag.Get("range"), "..")
 	if !ok {
@@ -69,7 +68,7 @@ func (f *field) limits() (least, most float64, ok bool) {
 	return least, most, true
 }
 
-// fields describes Config, read from its tags.
+// fields returns the settings in Config, read from its tags.
 func fields() *field {
 	return describe(&field{kind: object}, reflect.TypeFor[Config]())
 }
@@ -128,12 +127,12 @@ func kindOf(t reflect.Type) kind {
 	panic("config: no kind of setting is a " + t.String())
 }
 
-// in returns where f keeps its value in c.
+// in returns f's value in c.
 func (f *field) in(c *Config) reflect.Value {
 	return reflect.ValueOf(c).Elem().FieldByIndex(f.index)
 }
 
-// name is the last word of f's path.
+// name returns the last word of f's path.
 func (f *field) name() string {
 	words := split(f.path)
 	if len(words) == 0 {
@@ -142,7 +141,7 @@ func (f *field) name() string {
 	return words[len(words)-1]
 }
 
-// all yields f's settings, blocks left out, in the order they are declared.
+// all yields f's settings without blocks, in the order of their declaration.
 func (f *field) all(yield func(*field)) {
 	for _, k := range f.kids {
 		if k.kind == object {
@@ -156,8 +155,8 @@ func (f *field) all(yield func(*field)) {
 	}
 }
 
-// find follows path down from f. It returns the setting and the words that
-// name an entry in it, which only settings with names of their own have.
+// find follows path down from f. It returns the setting and the
+// remaining words, which name an entry in a setting with free names.
 func (f *field) find(path string) (*field, []string, bool) {
 	words := split(path)
 	for i, w := range words {
@@ -176,8 +175,7 @@ func (f *field) find(path string) (*field, []string, bool) {
 	return f, nil, false
 }
 
-// Entry is the key of what is called name in the block path. Words that would be mistaken
-// for something else are quoted.
+// Entry returns the key for name in the block path. It quotes words that could be misread.
 func Entry(path, name string) string {
 	odd := func(c rune) bool {
 		return c != '_' && c != '-' && c != '$' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
@@ -207,8 +205,7 @@ func split(path string) []string {
 	return words
 }
 
-// suggest names the key that was meant by name in block f, as "; did you
-// mean …?", or nothing.
+// suggest returns the key in block f that name probably means, as "; did you mean …?", or "".
 func (root *field) suggest(f *field, name string) string {
 	var siblings []string
 	for _, k := range f.kids {

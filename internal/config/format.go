@@ -8,21 +8,20 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Format is the newest format of settings files that this program reads. A file
-// that names none is of format 1.
+// Format is the newest settings format that coder reads. A file without a format has format 1.
 const Format = 1
 
 const (
 	formatKey = "format"
-	writerKey = "written_by" // the version that the file was written for
+	writerKey = "written_by" // the version for which the file was written
 )
 
-// readable returns an error if only newer programs read a file of this format.
-// Nothing else is said about such a file: its other keys may mean something new.
+// readable returns an error if the file's format is newer than [Format]. No
+// other error is reported for such a file: its keys may have a new meaning.
 func (s *source) readable() error {
 	o, err := asObject(s.root)
 	if err != nil {
-		return nil // said where the settings are read
+		return nil // reported when the settings are read
 	}
 	format, at, writer := 1, 0, ""
 	for _, m := range o.Members {
@@ -34,7 +33,7 @@ func (s *source) readable() error {
 				return s.error(at, formatKey, fmt.Sprintf("format: expected a whole number from 1, found %s", found))
 			}
 		case writerKey:
-			_ = json.Unmarshal(packed(m.Value), &writer) // only names the version
+			_ = json.Unmarshal(packed(m.Value), &writer) // only to name the version
 		}
 	}
 	if format <= Format {
@@ -48,7 +47,7 @@ func (s *source) readable() error {
 	return s.error(at, formatKey, fmt.Sprintf(text, format, by, Format))
 }
 
-// packed is v as plain JSON.
+// packed returns v as plain JSON.
 func packed(v hujson.Value) []byte {
 	v = v.Clone()
 	v.Standardize()

@@ -12,20 +12,20 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// KeysFile is the file in the user's folder that says what keys do.
+// KeysFile is the file with the user's key bindings.
 const KeysFile = "keys.json"
 
-// KeyBinding is what a key does by that file.
+// KeyBinding is one key binding in that file.
 type KeyBinding struct {
 	Key, Action string
 	src         *source
-	at          int // where it stands there
+	at          int // its offset in the file
 }
 
-// Wrong is the error that something is wrong with the binding.
+// Wrong returns an error about the binding.
 func (b KeyBinding) Wrong(what string) error { return b.src.error(b.at, b.Key, what) }
 
-// Keys reads a file of keys: an object with an action for each key. No file binds none.
+// Keys reads a file of key bindings: an object with an action for each key. A missing file has none.
 func Keys(path string) (all []KeyBinding, err error) {
 	data, err := repofile.Own(path, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,7 +62,7 @@ func Keys(path string) (all []KeyBinding, err error) {
 	return all, err
 }
 
-// KeysSchema describes such a file with these actions: JSON Schema, draft 2020-12.
+// KeysSchema returns a JSON Schema, draft 2020-12, for such a file with these actions.
 func KeysSchema(actions []string) json.RawMessage {
 	s := schema{
 		Dialect: "https://json-schema.org/draft/2020-12/schema", Title: "coder keys", Type: "object",
@@ -72,7 +72,7 @@ func KeysSchema(actions []string) json.RawMessage {
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // plain data
+		panic(err) // plain data always marshals
 	}
 	return text
 }

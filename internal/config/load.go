@@ -17,31 +17,29 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Options says where settings are found. The zero Options find none, so that
-// the defaults hold.
+// Options say where to find settings. The zero Options find none, so the defaults apply.
 type Options struct {
-	Home         string // folder of the user's own file
-	Project      string // the workspace; its file is in the folder .coder
-	File         string // a file the user named, which must exist; else CODER_CONFIG may name it
+	Home         string // folder with the user's own file
+	Project      string // the workspace, with its file in the folder .coder
+	File         string // a file from the user, which must exist; otherwise CODER_CONFIG may name one
 	Getenv       func(string) string
-	ReadFile     func(string) ([]byte, error) // nil means the files themselves
+	ReadFile     func(string) ([]byte, error) // nil reads the real files
 	Flags        []Override
 	TrustProject bool
 	Managed      string // folder of the managed settings; "" means [ManagedDir]. Tests name another
 }
 
-// Override is a setting given on the command line.
+// Override is a setting from the command line.
 type Override struct {
 	Key   string // with dots
-	Value any    // of the setting's type, or text that says it
-	Name  string // of the flag, for people: --model
+	Value any    // of the setting's type, or as text
+	Name  string // the flag for messages: --model
 }
 
-// fileName is the settings file in the user's and the project's folder.
+// fileName is the name of the user's and the project's settings files.
 const fileName = "config.json"
 
-// Load lays the layers over each other. On an error the Config is [Default]:
-// fit to say what is wrong with, not to work with.
+// Load combines the layers. After an error, the Config is [Default], only for reporting the error.
 func Load(o Options) (Config, Report, error) {
 	l := newLoader(o)
 	for _, f := range o.files() {
@@ -84,10 +82,10 @@ func (o Options) Files() []string {
 	return names
 }
 
-// file is a settings file and how far it is to be believed.
+// file is a settings file with its trust.
 type file struct {
 	path      string
-	must      bool // it must exist
+	must      bool // the file must exist
 	project   bool
 	untrusted bool
 }
@@ -99,7 +97,7 @@ func (o Options) files() []file {
 	}
 	if o.Project != "" {
 		p := file{path: filepath.Join(o.Project, ".coder", fileName), project: true, untrusted: !o.TrustProject}
-		if len(files) == 0 || !same(files[0].path, p.path) { // one who works in the home folder has one file, and trusts it
+		if len(files) == 0 || !same(files[0].path, p.path) { // in the home folder, both are one file, which is trusted
 			files = append(files, p)
 		}
 	}
@@ -113,7 +111,7 @@ func (o Options) files() []file {
 	return files
 }
 
-// same reports whether two paths are of one file, whichever way they lead there.
+// same reports whether two paths lead to the same file.
 func same(a, b string) bool {
 	if a == b {
 		return true
@@ -126,10 +124,10 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// maxErrors bounds how many mistakes one Load tells of.
+// maxErrors limits the number of errors that one Load reports.
 const maxErrors = 20
 
-// loader is the settings so far.
+// loader has the settings loaded so far.
 type loader struct {
 	cfg      Config
 	root     *field
@@ -138,7 +136,7 @@ type loader struct {
 	getenv   func(string) string
 	readFile func(string) ([]byte, error)
 	profiles map[string][]profile // by name, the weakest first
-	projects map[string]bool      // MCP servers that are the project's
+	projects map[string]bool      // MCP servers from the project
 }
 
 func newLoader(o Options) *loader {
@@ -169,7 +167,7 @@ func (l *loader) file(f file) {
 	switch dir, name := filepath.Split(f.path); {
 	case l.readFile != nil:
 		data, err = l.readFile(f.path)
-	case f.project: // what a project holds is not the person's own
+	case f.project: // a project's files are not the user's own
 		data, err = repofile.Below(filepath.Dir(filepath.Clean(dir))).Read(filepath.Join(filepath.Base(dir), name), maxFileBytes)
 	case f.must:
 		data, err = repofile.Named(f.path, maxFileBytes)
@@ -201,22 +199,22 @@ func (l *loader) file(f file) {
 	y.useProfile()
 }
 
-// layer is one source of settings, being laid over those before it.
+// layer is one source of settings, applied to the earlier ones.
 type layer struct {
 	*loader
 	name      string
 	src       *source // nil for a variable or a flag
 	project   bool
 	untrusted bool
-	floor     int  // rank of the strictest verdict before this layer
-	chose     bool // a profile
-	// withheld, which may be nil, tells the variables that this layer may not use.
+	floor     int  // rank of the strictest verdict in earlier layers
+	chose     bool // whether it chose a profile
+	// withheld, which may be nil, reports whether this layer must not use a variable.
 	withheld func(name string) bool
 }
 
 // override sets one key.
 func (y *layer) override(key string, value any) {
-	if s, ok := value.(string); ok && key == "provider.preset" && isAddress(s) { // an endpoint without a name
+	if s, ok := value.(string); ok && key == "provider.preset" && isAddress(s) { // an endpoint without a preset
 		y.leaveEndpoint()
 		key = "provider.base_url"
 	}
@@ -234,7 +232,7 @@ func (y *layer) override(key string, value any) {
 	y.useProfile()
 }
 
-// at lays v over what stands at key.
+// at applies v to the value at key.
 func (y *layer) at(key string, v hujson.Value) {
 	for _, word := range slices.Backward(split(key)) {
 		v = hujson.Value{Value: &hujson.Object{Members: []hujson.ObjectMember{{
@@ -245,8 +243,7 @@ func (y *layer) at(key string, v hujson.Value) {
 	y.object(y.root, v)
 }
 
-// literal is value as a file would have it. Text stands for what it says,
-// where the setting is not itself text.
+// literal returns value as a file would contain it. Text is parsed, unless the setting is itself text.
 func literal(f *field, words []string, value any) (hujson.Value, error) {
 	s, isText := value.(string)
 	switch {
@@ -286,7 +283,7 @@ func unknownKey(root, f *field, words []string, key string) string {
 	return fmt.Sprintf("unknown key %q%s", brief(key), root.suggest(f, name))
 }
 
-// failAt notes a mistake at offset.
+// failAt records an error at offset.
 func (y *layer) failAt(offset int, key, what string) {
 	if y.src == nil {
 		y.fail(&Error{Source: y.name, Key: key, Text: what})
@@ -295,7 +292,7 @@ func (y *layer) failAt(offset int, key, what string) {
 	y.fail(y.src.error(offset, key, what))
 }
 
-// warn notes a setting that was passed over.
+// warn records an ignored setting.
 func (y *layer) warn(offset int, key, why string) {
 	if len(y.report.Warnings) >= maxWarnings {
 		return
@@ -315,7 +312,7 @@ func (y *layer) origin(offset int) Origin {
 	return o
 }
 
-// took notes where the value of key came from.
+// took records the origin of key's value.
 func (y *layer) took(offset int, key string) {
 	y.report.origins[key] = y.origin(offset)
 }

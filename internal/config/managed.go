@@ -20,11 +20,12 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// ManagedDir is where an administrator puts the settings of a machine: managed.json, and files in managed.d.
+// ManagedDir is the folder for an administrator's settings of
+// a machine: managed.json, and files in managed.d.
 const ManagedDir = "/etc/coder"
 
-// Limits are what managed settings alone can say, in one file. Every file holds: a file can only tighten
-// what the others say. A nil list has no limit; an empty one allows nothing.
+// Limits are the limits that only managed settings can set, in one file. All files apply: a file
+// can only tighten the others' limits. A nil list means no limit; an empty one allows nothing.
 type Limits struct {
 	Modes     []string `json:"modes" order:"only these" doc:"modes that may be used"`
 	Endpoints []string `json:"endpoints" order:"only these" doc:"hosts of model endpoints, such as llm.example.org, *.example.org or 127.0.0.1:8080"`
@@ -39,15 +40,15 @@ type Limits struct {
 	Origin    Origin   `json:"-"`
 }
 
-// lock is a bound that managed settings set for a setting.
+// lock is a limit on a setting from managed settings.
 type lock struct {
 	field *field
 	limit reflect.Value
 	from  Origin
 }
 
-// managedFiles are the files of dir. Each belongs to root, as do the folders on the way, and nobody else can
-// write them. An owner other than root counts only in a folder that a test named.
+// managedFiles returns the managed files in dir. Each file, and each folder on its path, must
+// belong to root and be writable by nobody else. Another owner is accepted only in a test's folder.
 func managedFiles(dir string) (names []string, err error) {
 	owner, top := 0, "/"
 	if dir != ManagedDir {
@@ -82,8 +83,8 @@ func managedFiles(dir string) (names []string, err error) {
 	return look, nil
 }
 
-// ownedBy returns an error unless path, and the folders on the way from top, belong to a user and nobody else
-// can write them.
+// ownedBy returns an error unless path, and the folders on its
+// path from top, belong to owner and are writable by nobody else.
 func ownedBy(path string, owner int, top string) error {
 	for at := path; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
@@ -102,8 +103,8 @@ func ownedBy(path string, owner int, top string) error {
 	}
 }
 
-// manage tightens the settings to what the managed files allow. A file that cannot be used is an error: a
-// policy that is not understood allows nothing.
+// manage tightens the settings to the managed files' limits. An
+// unusable file is an error: an unreadable policy allows nothing.
 func (l *loader) manage(dir string) {
 	names, err := managedFiles(dir)
 	if err != nil {
@@ -124,12 +125,12 @@ func (l *loader) manage(dir string) {
 			continue
 		}
 		l.report.Files = append(l.report.Files, name)
-		y := layer{loader: l, name: name, src: src, untrusted: true} // variables stay: users set them
+		y := layer{loader: l, name: name, src: src, untrusted: true} // no variables: users set them
 		y.tightenTo(l.root, src.root)
 	}
 }
 
-// tightenTo tightens the settings of a block.
+// tightenTo tightens the settings in a block.
 func (y *layer) tightenTo(f *field, v hujson.Value) {
 	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
 		path, kid := Entry(f.path, name), f.byName[name]
@@ -153,7 +154,7 @@ func (y *layer) tightenTo(f *field, v hujson.Value) {
 	})
 }
 
-// lock bounds one setting.
+// lock limits one setting.
 func (y *layer) lock(f *field, v hujson.Value) {
 	limit, err := y.value(f, v)
 	if err == nil && f.order() == "least" && limit.IsZero() {
@@ -173,7 +174,7 @@ func (y *layer) lock(f *field, v hujson.Value) {
 	if !changed {
 		return
 	}
-	if by := y.report.origins[f.path]; strings.HasPrefix(by.Source, "-") { // a flag
+	if by := y.report.origins[f.path]; strings.HasPrefix(by.Source, "-") { // from a flag
 		text := fmt.Sprintf("%s is locked by %s", f.path, y.origin(v.StartOffset))
 		y.report.Warnings = append(y.report.Warnings, Warning{Origin: by, Key: f.path, Text: text})
 	}
@@ -215,8 +216,8 @@ func (y *layer) limits(v hujson.Value) {
 	y.report.Limits = append(y.report.Limits, limits)
 }
 
-// order says how managed settings bound f; "" means that they cannot. It is how an untrusted project may
-// change f, unless f says otherwise.
+// order returns how managed settings limit f, or "" if they cannot: in
+// the way that an untrusted project may change f, unless f has its own.
 func (f *field) order() string {
 	if own, ok := f.tag.Lookup("managed"); ok {
 		return own
@@ -227,7 +228,7 @@ func (f *field) order() string {
 	return ""
 }
 
-// bound is the value that f has under a limit, and whether that is another value.
+// bound returns f's value under a limit, and whether the limit changes it.
 func (f *field) bound(value, limit reflect.Value) (now reflect.Value, changed bool) {
 	now = value
 	switch f.order() {
@@ -265,7 +266,7 @@ func (f *field) bound(value, limit reflect.Value) (now reflect.Value, changed bo
 	return now, !reflect.DeepEqual(now.Interface(), value.Interface())
 }
 
-// Locked says that managed settings would not honour the value of a setting; nil if they would.
+// Locked returns an error if managed settings would override a setting's value.
 func (r Report) Locked(key string, value any) error {
 	held, ok := r.locks[key]
 	if !ok || held.field.order() == "adds" {
@@ -286,7 +287,7 @@ func (r Report) Locked(key string, value any) error {
 	return nil
 }
 
-// managedRows are the limits that are no settings.
+// managedRows returns the rows of limits that are no settings.
 func (r Report) managedRows() (rows []Row) {
 	for _, l := range r.Limits {
 		var all map[string]json.RawMessage
@@ -302,10 +303,10 @@ func (r Report) managedRows() (rows []Row) {
 	return rows
 }
 
-// ManagedKey is a key of managed settings and how it tightens.
+// ManagedKey is a key in managed settings, and how it tightens.
 type ManagedKey struct{ Key, Order, Doc string }
 
-// ManagedKeys are all keys that managed settings may have.
+// ManagedKeys returns all possible keys in managed settings.
 func ManagedKeys() (keys []ManagedKey) {
 	words := map[string]string{
 		"off": "false before true", "lower": "less", "least": "less; 0 is no limit",

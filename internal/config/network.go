@@ -8,27 +8,26 @@ import (
 	"coder/internal/core/hosts"
 )
 
-// Network is what commands may reach: nothing, the hosts that it lists, or the
-// whole network, [AllHosts].
+// Network is what commands may reach: nothing, the listed hosts, or the whole network, [AllHosts].
 type Network []string
 
-// AllHosts is the network without a limit; in a file it is true.
+// AllHosts is the unlimited network; in a file it is true.
 var AllHosts = Network{"*"}
 
-// All reports whether there is no limit.
+// All reports whether n is unlimited.
 func (n Network) All() bool { return len(n) == 1 && n[0] == AllHosts[0] }
 
-// Hosts are those that the list names; none where it is all or nothing.
+// Hosts returns the listed hosts; none for all or nothing.
 func (n Network) Hosts() (list []hosts.Pattern) {
 	for _, text := range n {
-		if p, err := hosts.Parse(text); err == nil { // a star alone is no pattern
+		if p, err := hosts.Parse(text); err == nil { // a star alone is not a pattern
 			list = append(list, p)
 		}
 	}
 	return list
 }
 
-// MarshalJSON writes the value as a file has it.
+// MarshalJSON writes the value as in a file.
 func (n Network) MarshalJSON() ([]byte, error) {
 	if len(n) == 0 || n.All() {
 		return json.Marshal(n.All())
@@ -36,7 +35,7 @@ func (n Network) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(n))
 }
 
-// checkHosts reports the first bad pattern of a list.
+// checkHosts reports the first invalid pattern in a list.
 func checkHosts(list []string) error {
 	for _, text := range list {
 		if _, err := hosts.Parse(text); err != nil {
@@ -46,7 +45,7 @@ func checkHosts(list []string) error {
 	return nil
 }
 
-// narrower is what both values allow, and what of the second the first does not.
+// narrower returns what both values allow, and the hosts in the second that the first does not allow.
 func narrower(was, want reflect.Value) (both reflect.Value, refused []string) {
 	old, now := was.Interface().(Network), want.Interface().(Network)
 	switch {

@@ -8,36 +8,33 @@ import (
 	"strings"
 )
 
-// Preset is an endpoint that is known by name: a vendor's, or that of a program
-// which serves models on this machine.
+// Preset is an endpoint with a name: a vendor's, or that of a program which serves models on this machine.
 type Preset struct {
 	Name  string
-	Title string // for people
-	// Keys are the variables that may hold its key, Bases those of its address and
-	// Models those of the model to use, the strongest first. The key in Token is
-	// sent as other programs send it: as a bearer's.
+	Title string // for display
+	// Keys are the variables for its key, Bases for its address and Models for its model,
+	// the strongest first. The key in Token is sent as a bearer token, as other programs do.
 	Keys   []string
 	Token  string
 	Bases  []string
 	Models []string
-	// Addresses are those it is known by, the first being the usual one. It may
-	// also be known by the ends of host names, its Domains.
+	// Addresses are its known addresses, the usual one first. Domains are known suffixes of its host names.
 	Addresses []string
 	Domains   []string
-	Kinds     []string // the wires it speaks, the first being the usual one
-	KeyHeader string   // that carries the key, if it is not the wire's own
-	Model     string   // used where none is chosen; as of [PresetsKnownAsOf]
-	Local     bool     // it runs on this machine, and needs no key
-	Raise     string   // how its window is made larger
-	KeyPage   string   // where a person makes a key
+	Kinds     []string // its wires, the usual one first
+	KeyHeader string   // header for the key, if not the wire's own
+	Model     string   // the default model, as of [PresetsKnownAsOf]
+	Local     bool     // runs on this machine, and needs no key
+	Raise     string   // how to get a larger window
+	KeyPage   string   // where users create a key
 }
 
-// PresetsKnownAsOf is the month the table was last checked.
+// PresetsKnownAsOf is the month in which the table was last checked.
 const PresetsKnownAsOf = "2026-11"
 
 var both = []string{"openai", "responses"}
 
-// presets stand in the order in which their keys are looked for.
+// presets are in the order in which coder looks for their keys.
 var presets = []Preset{
 	{
 		Name: "openai", Title: "OpenAI", Keys: []string{"OPENAI_API_KEY"}, Bases: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"}, Models: []string{"OPENAI_MODEL", "OPENAI_DEFAULT_MODEL"},
@@ -106,10 +103,10 @@ var presets = []Preset{
 	},
 }
 
-// Presets lists the endpoints known by name.
+// Presets returns all presets.
 func Presets() []Preset { return slices.Clone(presets) }
 
-// PresetNamed is the preset of that name; the zero Preset if there is none.
+// PresetNamed returns the preset with a name, or the zero Preset.
 func PresetNamed(name string) Preset {
 	i := slices.IndexFunc(presets, func(p Preset) bool { return p.Name == name })
 	if i < 0 {
@@ -118,7 +115,7 @@ func PresetNamed(name string) Preset {
 	return presets[i]
 }
 
-// localAddresses are where servers of this machine usually listen.
+// localAddresses returns the usual addresses of servers on this machine.
 func localAddresses() (list []string) {
 	for _, p := range presets {
 		if p.Local {
@@ -128,12 +125,12 @@ func localAddresses() (list []string) {
 	return list
 }
 
-// KeyIn finds the key of p in an environment, and the variable that holds it.
+// KeyIn finds p's key in an environment, and the variable that holds it.
 func (p Preset) KeyIn(getenv func(string) string) (name, key string) {
 	return first(p.keys(), getenv)
 }
 
-// keys are all variables that may hold a key of p.
+// keys returns all variables for p's key.
 func (p Preset) keys() []string {
 	if p.Token == "" {
 		return p.Keys
@@ -141,8 +138,7 @@ func (p Preset) keys() []string {
 	return append(slices.Clip(p.Keys), p.Token)
 }
 
-// header is the one that carries a key which was found in a variable, if it is not
-// the wire's own.
+// header returns the header for a key from a variable, if it is not the wire's own.
 func (p Preset) header(variable string) string {
 	if variable != "" && variable == p.Token {
 		return "Authorization"
@@ -150,7 +146,7 @@ func (p Preset) header(variable string) string {
 	return p.KeyHeader
 }
 
-// first is the first of some variables that says something.
+// first returns the first of some variables with a value.
 func first(names []string, getenv func(string) string) (name, value string) {
 	for _, name := range names {
 		if value := strings.TrimSpace(getenv(name)); value != "" {
@@ -160,8 +156,8 @@ func first(names []string, getenv func(string) string) (name, value string) {
 	return "", ""
 }
 
-// AddressIn is where p is in an environment, and the variable that says so: none
-// if it is the usual address. Without an address p cannot be used.
+// AddressIn returns p's address in an environment, and the variable that
+// sets it, or "" for the usual address. Without an address, p is unusable.
 func (p Preset) AddressIn(getenv func(string) string) (address, variable string) {
 	for _, name := range p.Bases {
 		if address := p.whole(strings.TrimSpace(getenv(name)), getenv); isAddress(address) {
@@ -174,11 +170,10 @@ func (p Preset) AddressIn(getenv func(string) string) (address, variable string)
 	return p.Addresses[0], ""
 }
 
-// UsualModel is where a model comes from that nobody chose.
+// UsualModel is the source of a model that nobody chose.
 const UsualModel = "the default for provider.base_url"
 
-// In is the endpoint that p is in an environment, with the variable of its key.
-// Without an address it cannot be used.
+// In returns p's endpoint in an environment, and the variable of its key. Without an address it is unusable.
 func (p Preset) In(getenv func(string) string) (c Provider, variable string) {
 	c = Default().Provider
 	variable, c.APIKey = p.KeyIn(getenv)
@@ -188,15 +183,15 @@ func (p Preset) In(getenv func(string) string) (c Provider, variable string) {
 	return c, variable
 }
 
-// At is the endpoint that p is at an address, with the variable of its key.
+// At returns p's endpoint at an address, and the variable of its key.
 func (p Preset) At(address string, getenv func(string) string) (c Provider, variable string) {
 	c, variable = p.In(getenv)
 	c.BaseURL = p.whole(address, getenv)
 	return c, variable
 }
 
-// whole makes an address of p of what people call one: Ollama's may be a host
-// alone, and Azure's the server alone, without the place of deployments.
+// whole completes an address for p: Ollama's may be only a host,
+// and Azure's only the server, without the path of deployments.
 func (p Preset) whole(address string, getenv func(string) string) string {
 	switch {
 	case address == "":
@@ -209,9 +204,8 @@ func (p Preset) whole(address string, getenv func(string) string) string {
 	return address
 }
 
-// ollamaAddress is the address of the API of a server that is given in the form
-// of OLLAMA_HOST: perhaps without a scheme or a port, perhaps as all addresses
-// of a machine.
+// ollamaAddress returns the API address of a server in the form of OLLAMA_HOST,
+// which may lack a scheme or a port, or mean all of a machine's addresses.
 func ollamaAddress(host string) string {
 	if !strings.Contains(host, "://") {
 		host = "http://" + host
@@ -237,14 +231,13 @@ func ollamaAddress(host string) string {
 	return u.String()
 }
 
-// azureVersion is the version of Azure's API that is asked for where none is
-// named.
+// azureVersion is the default version of Azure's API.
 const azureVersion = "2024-10-21"
 
-// ModelPlace stands in an address for the name of the model, as Azure has it.
+// ModelPlace is the placeholder for the model's name in an address, as in Azure's.
 const ModelPlace = "{model}"
 
-// azureAddress is the place of deployments at a server of Azure.
+// azureAddress returns the address of deployments on an Azure server.
 func azureAddress(server, version string) string {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -257,8 +250,7 @@ func azureAddress(server, version string) string {
 	return server
 }
 
-// modelIn is the model that p uses where none is chosen, and the variable that
-// says so: none if it is the usual one.
+// modelIn returns p's default model, and the variable that sets it, or "" for the usual one.
 func (p Preset) modelIn(getenv func(string) string) (model, variable string) {
 	if name, model := first(p.Models, getenv); name != "" {
 		return model, name
@@ -266,8 +258,8 @@ func (p Preset) modelIn(getenv func(string) string) (model, variable string) {
 	return p.Model, ""
 }
 
-// knows reports whether address is one of p's own, so that its key may be sent
-// there. Domains count where the person named p.
+// knows reports whether address is p's own, so that its key
+// may be sent there. Domains count only if the user named p.
 func (p Preset) knows(address string, named bool, getenv func(string) string) bool {
 	own := p.Addresses
 	if moved, from := p.AddressIn(getenv); from != "" {
@@ -282,8 +274,7 @@ func (p Preset) knows(address string, named bool, getenv func(string) string) bo
 	})
 }
 
-// PresetAt is the preset whose address that is; the zero Preset if it is
-// nobody's.
+// PresetAt returns the preset with an address, or the zero Preset.
 func PresetAt(address string, getenv func(string) string) Preset {
 	i := slices.IndexFunc(presets, func(p Preset) bool { return p.knows(address, false, getenv) })
 	if i < 0 {
@@ -292,7 +283,7 @@ func PresetAt(address string, getenv func(string) string) Preset {
 	return presets[i]
 }
 
-// chooseEndpoint fills in what is still open about the provider.
+// chooseEndpoint fills in the unset settings of the provider.
 func (l *loader) chooseEndpoint() {
 	p := &l.cfg.Provider
 	if p.Preset != "" {
@@ -300,18 +291,18 @@ func (l *loader) chooseEndpoint() {
 		return
 	}
 	if p.BaseURL != "" {
-		if known := PresetAt(p.BaseURL, l.getenv); known.Name != "" { // whose address is it?
+		if known := PresetAt(p.BaseURL, l.getenv); known.Name != "" { // is it a vendor's address?
 			l.useVendor(known, true)
 		}
 		return
 	}
-	for _, v := range presets { // the first one we have a key or an address of; a key given otherwise belongs to none
+	for _, v := range presets { // the first one with a key or an address; a key from elsewhere belongs to none
 		fits := !l.given("provider.kind") || slices.Contains(v.Kinds, p.Kind)
 		address, from := v.AddressIn(l.getenv)
 		name, _ := v.KeyIn(l.getenv)
 		hasKey := p.APIKey == "" && name != ""
-		moved := from != "" && len(v.Addresses) > 0 // to a server that may want no key
-		if v.Local {                                // the variable may be meant for the server: with a model it is meant for us
+		moved := from != "" && len(v.Addresses) > 0 // to a server that may need no key
+		if v.Local {                                // the variable may be for the server; with a model it is for coder
 			_, model := v.modelIn(l.getenv)
 			hasKey, moved = false, moved && (model != "" || p.Model != "")
 		}
@@ -330,8 +321,8 @@ func (l *loader) chooseEndpoint() {
 	}
 }
 
-// usePreset takes v's address where none is given, and all that goes with it.
-// That it was named counts as much as an address.
+// usePreset applies v's address if none is set, and everything that
+// goes with it. Naming v counts as much as giving its address.
 func (l *loader) usePreset(v Preset, source string) {
 	p := &l.cfg.Provider
 	if p.BaseURL == "" {
@@ -346,8 +337,7 @@ func (l *loader) usePreset(v Preset, source string) {
 	l.useVendor(v, v.knows(p.BaseURL, p.Preset != "", l.getenv))
 }
 
-// useVendor takes v's kind and model where none is given, and its key if it may
-// be sent where the requests go.
+// useVendor applies v's kind and model if none is set, and its key if it may be sent to the endpoint.
 func (l *loader) useVendor(v Preset, own bool) {
 	p := &l.cfg.Provider
 	take := func(key string, place *string, value, source string) {
@@ -362,7 +352,7 @@ func (l *loader) useVendor(v Preset, own bool) {
 	}
 	name, key := v.KeyIn(l.getenv)
 	if p.APIKey != "" || p.KeyStore != "" {
-		name = "" // it is not used
+		name = "" // the key is not used
 	}
 	take("provider.key_header", &p.KeyHeader, v.header(name), "the default for provider.base_url")
 	if l.useModel(v); p.Model == "" {
@@ -374,7 +364,7 @@ func (l *loader) useVendor(v Preset, own bool) {
 	}
 }
 
-// useModel takes the model that a variable of v names where none is given.
+// useModel applies the model in v's variable if none is set.
 func (l *loader) useModel(v Preset) {
 	if model, from := v.modelIn(l.getenv); from != "" && !l.given("provider.model") {
 		l.cfg.Provider.Model, l.report.origins["provider.model"] = model, Origin{Source: "env " + from}

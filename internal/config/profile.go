@@ -9,14 +9,14 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// profile is one telling of what a profile holds, and the layer that tells it.
+// profile is one layer's definition of a profile, with that layer.
 type profile struct {
 	told  layer
 	value hujson.Value
 }
 
-// useProfile lays the profile that y chose, if it did, over the settings so far.
-// A profile counts as much as the layer that chooses it.
+// useProfile applies the profile that y chose, if any, to the settings
+// so far. A profile is as strong as the layer that chooses it.
 func (y *layer) useProfile() {
 	name := y.cfg.Profile
 	if !y.chose || name == "" {
@@ -41,7 +41,7 @@ func (y *layer) useProfile() {
 	}
 }
 
-// noteSecrets notes the variables that hold secrets of a profile, in use or not.
+// noteSecrets records the variables in a profile that hold secrets, whether the profile is used or not.
 func (y *layer) noteSecrets(v hujson.Value, secret bool) {
 	switch x := v.Value.(type) {
 	case *hujson.Object:
@@ -67,12 +67,11 @@ func names(v hujson.Value, members ...string) bool {
 	return err == nil && slices.ContainsFunc(o.Members, func(m hujson.ObjectMember) bool { return slices.Contains(members, memberName(m)) })
 }
 
-// turnTo leaves the endpoint of the layers before where v, a value of the
-// block f, names another by its preset.
+// turnTo drops the earlier layers' endpoint if v, a value of the block f, names another preset.
 func (y *layer) turnTo(f *field, v hujson.Value) {
 	o, err := asObject(v)
 	if err != nil {
-		return // it is complained about where it is read
+		return // the error is reported where v is read
 	}
 	for _, m := range o.Members {
 		lit, ok := m.Value.Value.(hujson.Literal)
@@ -85,8 +84,7 @@ func (y *layer) turnTo(f *field, v hujson.Value) {
 	}
 }
 
-// leaveEndpoint forgets what was said about an endpoint: its key and its models
-// are of no use to another.
+// leaveEndpoint resets the settings for one endpoint: its key and its models do not apply to another.
 func (l *loader) leaveEndpoint() {
 	fresh := Default()
 	l.root.byName["provider"].all(func(f *field) {
@@ -98,9 +96,8 @@ func (l *loader) leaveEndpoint() {
 	})
 }
 
-// ForgetEndpoint sets what a settings file says about an endpoint, and which
-// profile it chooses, back to the defaults: nothing of it, a key least of all, may
-// reach another endpoint. The rest of the file stays as it is. It names what is gone.
+// ForgetEndpoint resets a settings file's endpoint and profile to the defaults: no setting, above all no
+// key, may reach another endpoint. The rest of the file stays unchanged. gone lists the reset settings.
 func ForgetEndpoint(content []byte) (text []byte, gone []string, err error) {
 	src, err := parse("settings", content)
 	if err != nil {

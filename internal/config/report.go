@@ -11,37 +11,37 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// Report says where the settings came from and what was passed over.
+// Report says where settings came from and which were ignored.
 type Report struct {
-	Files    []string // that were read, the weakest first
+	Files    []string // the files read, the weakest first
 	Warnings []Warning
-	Parts    map[string][]Part // of settings whose layers are joined, by key
-	LeftOut  []LeftOut         // MCP servers that cannot be used as they are written
-	Limits   []Limits          // of managed settings, file by file
+	Parts    map[string][]Part // parts of settings with joined layers, by key
+	LeftOut  []LeftOut         // MCP servers that are unusable as written
+	Limits   []Limits          // from managed settings, one per file
 
 	cfg        Config
-	locks      map[string]lock   // of managed settings, by key
-	origins    map[string]Origin // by key; a key without has its default
+	locks      map[string]lock   // from managed settings, by key
+	origins    map[string]Origin // by key; other keys have their defaults
 	secretVars []string
 }
 
-// Part is what one layer says of a setting.
+// Part is one layer's part of a setting.
 type Part struct {
 	Value   json.RawMessage
 	Project bool // the layer is the project's, which is trusted
 }
 
-// LeftOut is an MCP server that is not used, though a file has it.
+// LeftOut is an MCP server in a file that is not used.
 type LeftOut struct {
 	Skipped
 	Origin  Origin
 	Project bool // the file is the project's
 }
 
-// maxWarnings bounds how many settings one report says were passed over.
+// maxWarnings limits how many ignored settings one report lists.
 const maxWarnings = 100
 
-// Warning is a setting that was passed over.
+// Warning is about an ignored setting.
 type Warning struct {
 	Origin Origin
 	Key    string
@@ -50,7 +50,7 @@ type Warning struct {
 
 func (w Warning) String() string { return w.Origin.String() + ": " + w.Text }
 
-// Origin is where a value came from. The zero Origin is the defaults.
+// Origin is the source of a value. The zero Origin means the defaults.
 type Origin struct {
 	Source  string // a file, "env NAME", "--name"
 	Line    int    // in the file
@@ -67,7 +67,7 @@ func (o Origin) String() string {
 	return fmt.Sprintf("%s:%d", o.Source, o.Line)
 }
 
-// Shown is where a value came from, for people.
+// Shown returns the origin for display.
 func (o Origin) Shown() string {
 	if name, ok := strings.CutPrefix(o.Source, "env "); ok {
 		return fmt.Sprintf("environment variable %s", name)
@@ -75,27 +75,27 @@ func (o Origin) Shown() string {
 	return o.String()
 }
 
-// OverFiles reports whether a value came from a variable that is stronger than files; those
-// of vendors fill in only what is open.
+// OverFiles reports whether a value came from a variable that takes
+// precedence over files; vendors' variables only fill in unset settings.
 func (o Origin) OverFiles() bool {
 	return slices.ContainsFunc(variables, func(v variable) bool { return o.Source == "env "+v.name })
 }
 
-// Origin tells where the value of key came from.
+// Origin returns the source of key's value.
 func (r Report) Origin(key string) Origin { return r.origins[key] }
 
-// RuleOrigin tells where the rule of a tool for a pattern came from.
+// RuleOrigin returns the source of a tool's rule for a pattern.
 func (r Report) RuleOrigin(tool, pattern string) Origin { return r.origins[rulePath(tool, pattern)] }
 
-// Row is a setting for people to look at.
+// Row is a setting for display.
 type Row struct {
 	Key    string
 	Value  string // as JSON, with secrets masked
 	Origin Origin
-	Lock   Origin // the managed settings that bound it; zero if none do
+	Lock   Origin // the managed settings that limit it; zero if none do
 }
 
-// From is where the value came from, or what locks it, for people.
+// From returns the source of the value, or of its lock, for display.
 func (r Row) From() string {
 	if r.Lock.Source != "" {
 		return fmt.Sprintf("locked by %s", r.Lock)
@@ -112,7 +112,7 @@ func (r Report) Rows() []Row {
 	return append(rows, r.managedRows()...)
 }
 
-// rows lists f: one row, or one for each entry it has.
+// rows lists f: one row, or one for each of its entries.
 func (r Report) rows(f *field) []Row {
 	entries := map[string]any{}
 	switch v := f.in(&r.cfg).Interface().(type) {
@@ -161,7 +161,7 @@ func (r Report) rows(f *field) []Row {
 	return rows
 }
 
-// mask hides a secret but for its end, by which its owner knows it.
+// mask hides a secret except for its end, by which its owner recognises it.
 func mask(s string) string {
 	const tail, enough = 4, 16
 	switch {
@@ -173,10 +173,10 @@ func mask(s string) string {
 	return "****" + strings.ToValidUTF8(s[len(s)-tail:], "?")
 }
 
-// Address is where the models are, as it may be shown.
+// Address returns the endpoint's address for display.
 func (p Provider) Address() string { return maskAddress(p.BaseURL) }
 
-// maskAddress hides a password and whatever a query holds.
+// maskAddress masks a password and the query in an address.
 func maskAddress(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.User == nil && u.RawQuery == "" {
@@ -207,27 +207,26 @@ func maskUnder(v any, secret bool) any {
 	return v
 }
 
-// secretName reports whether something of that name is likely a secret:
-// API_KEY, githubToken, Authorization.
+// secretName reports whether a name suggests a secret: API_KEY, githubToken, Authorization.
 func secretName(name string) bool {
 	name = strings.TrimRight(strings.ToUpper(name), "_-0123456789")
 	ends := []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "AUTHORIZATION", "COOKIE"}
 	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// SecretVariables names the variables of the environment that hold keys: those
-// of [KeyVariables] and those that files took secrets from.
+// SecretVariables returns the environment variables that hold
+// keys: [KeyVariables] and those that files read secrets from.
 func (r Report) SecretVariables() []string {
 	names := append(KeyVariables(), r.secretVars...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// minSecret is how long a value is that cannot be a common word.
+// minSecret is the minimum length of a value that cannot be a common word.
 const minSecret = 8
 
-// Secrets lists the values that must not be shown or logged: the keys in use,
-// and what environ, in the form NAME=value, keeps under [Report.SecretVariables].
+// Secrets lists the values that must not be shown or logged: the keys in use, and
+// the values of [Report.SecretVariables] in environ, which has the form NAME=value.
 func (r Report) Secrets(environ []string) []string {
 	found := []string{strings.TrimSpace(r.cfg.Provider.APIKey)}
 	for name, v := range r.cfg.Provider.Headers {
@@ -254,7 +253,7 @@ func (r Report) Secrets(environ []string) []string {
 	return slices.Compact(found)
 }
 
-// bare is the secret in a header's value such as "Bearer secret".
+// bare returns the secret in a header's value such as "Bearer secret".
 func bare(s string) string {
 	return s[strings.LastIndexByte(s, ' ')+1:]
 }

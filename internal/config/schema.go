@@ -2,7 +2,7 @@ package config
 
 import "encoding/json"
 
-// schema is the part of JSON Schema we use.
+// schema is the part of JSON Schema that coder uses.
 type schema struct {
 	Dialect     string             `json:"$schema,omitempty"`
 	Title       string             `json:"title,omitempty"`

@@ -9,10 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Servers reads a file of MCP servers, in the form that programs share: an object
-// mcpServers, by name, or what would stand in it alone. Variables in it are
-// expanded; a server that names one which is not set is left out, and said to be.
-// Of those that are withheld (which may be nil) none is used.
+// Servers parses a file with MCP servers in the common form: an object mcpServers, by name, or
+// only the content of that object. It expands variables, and returns a server with an unset
+// variable as skipped. It uses no variable for which withheld, which may be nil, returns true.
 func Servers(text []byte, getenv func(string) string, withheld func(string) bool) (servers map[string]json.RawMessage, skipped []Skipped, err error) {
 	src, err := parse(mcpServers, text)
 	if err != nil {
@@ -44,18 +43,18 @@ func Servers(text []byte, getenv func(string) string, withheld func(string) bool
 	return file, skipped, nil
 }
 
-// Skipped is a server that cannot be used as it is written.
+// Skipped is a server that is unusable as written.
 type Skipped struct {
 	Name     string
 	Err      error
-	Disabled bool // it would not be started anyway
+	Disabled bool // it would not start anyway
 }
 
 const mcpServers = "mcpServers"
 
-// leavesOut reports whether an MCP server is not taken over from this layer: it
-// names a variable that it cannot have, or it is a project's and the person has one
-// of that name. What the person has is never mixed with what a project has.
+// leavesOut reports whether to skip an MCP server in this layer: it has a
+// variable that it must not use, or it is a project's and the user has one
+// with the same name. The user's servers are never merged with a project's.
 func (y *layer) leavesOut(name string, entry hujson.Value, err error, at Origin) bool {
 	same := func(l LeftOut) bool { return l.Name == name && l.Project == y.projects[name] }
 	_, there := y.cfg.MCPServers[name]
@@ -82,8 +81,8 @@ func isDisabled(entry hujson.Value) bool {
 	return json.Unmarshal(standard.Pack(), &is) == nil && is.Disabled
 }
 
-// DropServer is a file of settings, or of MCP servers, without one of them. All
-// else stays as it is. It reports whether the server was there.
+// DropServer returns a file of settings, or of MCP servers, without one of
+// its servers. The rest is unchanged. It reports whether the server existed.
 func DropServer(content []byte, name string) (without []byte, found bool, err error) {
 	src, err := parse("settings", content)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 
 const (
 	maxFileBytes = 1 << 20 // of a settings file
-	maxDepth     = 64      // of brackets in it
+	maxDepth     = 64      // of nested brackets
 )
 
-// Error is a mistake in the settings.
+// Error is an error in the settings.
 type Error struct {
 	Source string // a file, a variable or a flag
-	Line   int    // from 1; zero where there are no lines
+	Line   int    // from 1; zero if there are no lines
 	Column int    // from 1, in bytes
-	Key    string // the setting, with dots; may be empty
+	Key    string // the setting's key; may be empty
 	Text   string
 }
 
@@ -42,8 +42,7 @@ type source struct {
 
 var bom = []byte("\xef\xbb\xbf")
 
-// parse reads JSON with comments and trailing commas. A file of nothing is an
-// empty object.
+// parse reads JSON with comments and trailing commas. An empty file is an empty object.
 func parse(name string, data []byte) (*source, error) {
 	data = bytes.TrimPrefix(data, bom)
 	s := &source{name: name, starts: []int{0}}
@@ -68,7 +67,7 @@ func parse(name string, data []byte) (*source, error) {
 		return s, nil
 	}
 	e := &Error{Source: s.name, Line: 1, Column: 1}
-	place, what, _ := strings.Cut(err.Error(), ": line ") // the parser's complaint, in our form
+	place, what, _ := strings.Cut(err.Error(), ": line ") // the parser's error in coder's form
 	if _, err := fmt.Sscanf(what, "%d, column %d: ", &e.Line, &e.Column); err == nil {
 		_, what, _ = strings.Cut(what, ": ")
 		place = ""
@@ -77,7 +76,7 @@ func parse(name string, data []byte) (*source, error) {
 	return nil, e
 }
 
-// line is the number of the line that offset is on.
+// line returns the number of the line at offset.
 func (s *source) line(offset int) int {
 	i, found := slices.BinarySearch(s.starts, offset)
 	if found {
@@ -91,7 +90,7 @@ func (s *source) error(offset int, key, text string) *Error {
 	return &Error{Source: s.name, Line: line, Column: offset - s.starts[line-1] + 1, Key: key, Text: text}
 }
 
-// tooDeep returns the offset of the bracket that nests too deep, or -1.
+// tooDeep returns the offset of the bracket that is nested too deep, or -1.
 func tooDeep(data []byte) int {
 	depth := 0
 	for i := 0; i < len(data); i++ {
@@ -115,8 +114,7 @@ func tooDeep(data []byte) int {
 	return -1
 }
 
-// commentEnd is the offset of the last byte of the comment that starts at i;
-// i itself if none does.
+// commentEnd returns the offset of the last byte of the comment that starts at i; i itself if there is none.
 func commentEnd(data []byte, i int) int {
 	for open, end := range map[string]string{"//": "\n", "/*": "*/"} {
 		if !bytes.HasPrefix(data[i:], []byte(open)) {
@@ -131,7 +129,7 @@ func commentEnd(data []byte, i int) int {
 	return i
 }
 
-// found describes a value for a person.
+// found describes a value for messages.
 func found(v hujson.Value) string {
 	switch lit := v.Value.(type) {
 	case *hujson.Object:
@@ -144,7 +142,7 @@ func found(v hujson.Value) string {
 	return "nothing"
 }
 
-// brief keeps a complaint to one line of bearable length.
+// brief shortens a message to one line.
 func brief(s string) string {
 	const most = 80
 	s = strings.Map(func(r rune) rune {
@@ -171,8 +169,8 @@ func memberName(m hujson.ObjectMember) string {
 	return m.Name.Value.(hujson.Literal).String()
 }
 
-// Set changes one key in the text of a settings file and leaves the rest of
-// it, comments and all, byte for byte as it is. Empty content becomes a file.
+// Set changes one key in the text of a settings file and leaves the rest of it,
+// including comments, byte for byte unchanged. Empty content becomes a file.
 func Set(content []byte, key string, value any) (out []byte, err error) {
 	defer func() {
 		if err != nil {
@@ -183,7 +181,7 @@ func Set(content []byte, key string, value any) (out []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l := newLoader(Options{}) // may a file hold that?
+	l := newLoader(Options{}) // check that the value is valid
 	f, words, ok := l.root.find(key)
 	if !ok {
 		return nil, errors.New(unknownKey(l.root, f, words, key))
@@ -220,18 +218,18 @@ func Set(content []byte, key string, value any) (out []byte, err error) {
 	return out, err
 }
 
-// editor makes changes in the style of the text it changes.
+// editor changes a text in its own style.
 type editor struct {
 	content []byte
 	newline string
-	unit    string // of indentation
+	unit    string // one level of indentation
 }
 
 func indentation(line []byte) string {
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// set gives the value at words, seen from v, the new text.
+// set replaces the value at words below v.
 func (e *editor) set(v hujson.Value, words []string, text string) ([]byte, error) {
 	o, err := asObject(v)
 	if err != nil {
@@ -253,9 +251,9 @@ func (e *editor) splice(from, to int, text string) []byte {
 	return slices.Concat(e.content[:from], []byte(text), e.content[to:])
 }
 
-// add puts a new member at the end of o, which is the value of v.
+// add adds a member at the end of o, which is the value of v.
 func (e *editor) add(v hujson.Value, o *hujson.Object, words []string, text string) []byte {
-	brace := v.EndOffset - 1 // the one that closes o
+	brace := v.EndOffset - 1 // the brace that closes o
 	outer := e.lineIndent(v.StartOffset)
 	if len(o.Members) == 0 {
 		inner := outer + e.unit
@@ -279,7 +277,7 @@ func (e *editor) add(v hujson.Value, o *hujson.Object, words []string, text stri
 	return (&editor{content: out}).splice(last.Value.EndOffset, last.Value.EndOffset, ",")
 }
 
-// member writes "key": text, within as many objects as words ask for.
+// member writes "key": text, within as many objects as words require.
 func (e *editor) member(words []string, text, indent string) string {
 	name := hujson.String(words[0])
 	if len(words) == 1 {
@@ -289,13 +287,13 @@ func (e *editor) member(words []string, text, indent string) string {
 	return string(name) + ": {" + e.newline + inner + e.member(words[1:], text, inner) + e.newline + indent + "}"
 }
 
-// lineIndent is the indentation of the line that offset is on.
+// lineIndent returns the indentation of the line at offset.
 func (e *editor) lineIndent(offset int) string {
 	start := bytes.LastIndexByte(e.content[:offset], '\n') + 1
 	return indentation(e.content[start:offset])
 }
 
-// trimBack is the offset after the last byte before offset that is not white.
+// trimBack returns the offset after the last byte before offset that is not white space.
 func (e *editor) trimBack(offset int) int {
 	return len(bytes.TrimRight(e.content[:offset], " \t\r\n"))
 }

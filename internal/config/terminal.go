@@ -2,8 +2,8 @@ package config
 
 import "slices"
 
-// terminalPrograms are programs that take the terminal they run at, or talk with whoever
-// sits there. One may be named with its first arguments.
+// terminalPrograms are programs that take over their terminal, or interact
+// with the user. A program may be named with its first arguments.
 func terminalPrograms() []string {
 	return slices.Concat(editors, viewers, monitors, remotes, screens, databases, askers, gitAsks)
 }

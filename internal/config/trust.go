@@ -9,8 +9,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// mayBecome reports whether a project that is not trusted may change f from
-// old to now.
+// mayBecome reports whether an untrusted project may change f from old to now.
 func (f *field) mayBecome(old, now reflect.Value) bool {
 	switch f.project() {
 	case "free":
@@ -18,7 +17,7 @@ func (f *field) mayBecome(old, now reflect.Value) bool {
 	case "lower":
 		return now.Int() <= old.Int()
 	case "narrower":
-		return true // narrower left only what may be
+		return true // narrower already removed what is not allowed
 	case "off":
 		return !now.Bool()
 	case "stricter":
@@ -27,19 +26,18 @@ func (f *field) mayBecome(old, now reflect.Value) bool {
 	return false
 }
 
-// rank is the place of value among f's, the strictest being 0.
+// rank returns the index of value in f's enum; 0 is the strictest.
 func (f *field) rank(value string) int { return slices.Index(f.enum(), value) }
 
-// verdict is one rule as a file gives it.
+// verdict is one rule in a file.
 type verdict struct {
 	pattern string
 	value   string
 	offset  int
 }
 
-// rules lays the rules of one tool, which stand in the block f, over those it
-// has. A verdict alone replaces them all; verdicts by pattern replace those of
-// the same pattern.
+// rules applies one tool's rules in the block f to its existing rules. A verdict
+// alone replaces them all; verdicts by pattern replace those with the same pattern.
 func (y *layer) rules(f *field, tool string, v hujson.Value) {
 	given, ok := y.verdicts(f, tool, v)
 	if !ok {
@@ -73,7 +71,7 @@ func rulePath(tool, pattern string) string {
 	return Entry(Entry("permission", tool), pattern)
 }
 
-// verdicts reads "ask", or {"pattern": "ask"}.
+// verdicts parses "ask", or {"pattern": "ask"}.
 func (y *layer) verdicts(f *field, tool string, v hujson.Value) (given []verdict, ok bool) {
 	path := Entry(f.path, tool)
 	one := func(path, pattern string, v hujson.Value) {
@@ -99,9 +97,9 @@ func (y *layer) verdicts(f *field, tool string, v hujson.Value) (given []verdict
 	return given, ok
 }
 
-// tighten takes from given only what makes things stricter. A rule the user
-// has can be lowered. A rule the user does not have may shadow any other, so
-// it must be as strict as the strictest of all the user has.
+// tighten applies only those of the given rules that are stricter. It can lower
+// a rule that the user has. A rule that the user does not have may override any
+// other, so it must be as strict as the strictest of the user's rules.
 func (y *layer) tighten(f *field, tool string, given []verdict) {
 	had := maps.Clone(y.cfg.Permission.Tools[tool])
 	for _, g := range given {
@@ -122,7 +120,7 @@ func (y *layer) tighten(f *field, tool string, given []verdict) {
 	}
 }
 
-// strictest is the rank of the strictest verdict in force.
+// strictest returns the rank of the strictest current verdict.
 func (l *loader) strictest() int {
 	p, f := l.cfg.Permission, l.root.byName["permission"].rest
 	least := f.rank(p.Default)

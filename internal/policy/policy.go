@@ -1,7 +1,6 @@
-// Package policy decides whether a prepared tool call may run. Everything that
-// may object (mode switches, configured rules, risk analysis, user hooks) is a
-// [Policy]; [All] joins them so that the strictest opinion wins and every
-// reason is kept for the one question the person is asked.
+// Package policy decides whether a prepared tool call may run. Everything that may object (modes,
+// configured rules, risk analysis, user hooks) is a [Policy]; [All] joins policies so that the
+// strictest opinion wins and the one question to the user has every reason.
 package policy
 
 import (
@@ -15,8 +14,8 @@ import (
 	"coder/internal/tool"
 )
 
-// Verdict is an opinion's weight. The zero Verdict denies, so a forgotten
-// return value is safe, and the smaller of two verdicts is the stricter.
+// Verdict is the decision of an opinion. The zero Verdict denies, so a forgotten return value is safe.
+// The smaller of two verdicts is the stricter one.
 type Verdict uint8
 
 // The verdicts, strictest first.
@@ -36,7 +35,7 @@ func (v Verdict) String() string {
 	return "deny"
 }
 
-// ParseVerdict reads what String wrote.
+// ParseVerdict parses the result of String.
 func ParseVerdict(s string) (Verdict, error) {
 	for _, v := range []Verdict{Deny, Ask, Allow} {
 		if v.String() == s {
@@ -46,25 +45,25 @@ func ParseVerdict(s string) (Verdict, error) {
 	return Deny, fmt.Errorf("invalid verdict %q: use allow, ask or deny", s)
 }
 
-// Case is what a Policy gets to judge: the call as the model wrote it, the
-// tool's own name for itself, and what the call would touch.
+// Case is what a Policy judges: the call as the model wrote
+// it, the tool's own name, and what the call would touch.
 type Case struct {
 	Tool string
 	Call chat.ToolCall
 	Plan tool.Plan
 }
 
-// Opinion is a Verdict and the grounds for it. ReadOnly says that the call is
-// known to change nothing, which a plan alone cannot tell of a command.
+// Opinion is a Verdict and its reasons. ReadOnly means that the call certainly changes nothing, which
+// the plan of a command alone cannot show.
 type Opinion struct {
 	Verdict  Verdict
 	Reasons  []Reason
 	ReadOnly bool
-	Unasked  event.Unasked // what was let pass of it
+	Unasked  event.Unasked // what it allows without a question
 }
 
-// Reason is one ground. A Lasting reason may be waived for good by the person
-// ("always allow"); the others must be asked about every time.
+// Reason is one reason. The user may waive a Lasting reason for good
+// ("always allow"); any other reason needs approval every time.
 type Reason struct {
 	By      string
 	Text    string
@@ -74,9 +73,8 @@ type Reason struct {
 
 func (r Reason) String() string { return r.By + ": " + r.Text }
 
-// String is the reasons, parted by a semicolon and a blank. Where a reason quotes
-// a command that has these, they are no such mark: what is judged cannot add
-// reasons of its own.
+// String returns the reasons, separated by a semicolon and a space. A quoted command with these
+// characters does not act as a separator: a judged command cannot add reasons of its own.
 func (o Opinion) String() string {
 	var why []string
 	for _, r := range o.Reasons {
@@ -99,19 +97,18 @@ func (o Opinion) Waivable() bool {
 	return len(o.Reasons) > 0
 }
 
-// A Scope is how far an answer reaches that is remembered.
+// A Scope is how far a remembered answer applies.
 type Scope string
 
-// The scopes, by the option that a person chooses them with.
+// The scopes have the ids of the options that select them.
 const (
 	ThisSession Scope = "session"
 	ThisProject Scope = "always" // until it is revoked
 	BelowFolder Scope = "below"  // edits below a folder, this session
 )
 
-// Offer is what saying "always" would remember, in words for the person who is
-// asked. Rules reach as far, as a person may write them for another run; there
-// are none where no rule can say that.
+// Offer is what "always" would remember, in words for the user. Rules are equivalent rules that the
+// user could write for another run; there are none if no rule can express the offer.
 type Offer struct {
 	Scope Scope
 	What  string
@@ -124,14 +121,13 @@ type Policy interface {
 	Judge(ctx context.Context, c Case) (Opinion, error)
 }
 
-// Func makes a Policy of a function.
+// Func adapts a function to a Policy.
 type Func func(context.Context, Case) (Opinion, error)
 
 // Judge calls f.
 func (f Func) Judge(ctx context.Context, c Case) (Opinion, error) { return f(ctx, c) }
 
-// Judge asks p about c. Whatever is no clear verdict denies: no policy, an error, an unknown
-// verdict.
+// Judge asks p about c. Anything but a clear verdict denies: a nil policy, an error, an unknown verdict.
 func Judge(ctx context.Context, p Policy, c Case) (Opinion, error) {
 	if p == nil {
 		return Opinion{Reasons: []Reason{{By: "policy", Text: "none configured"}}}, nil
@@ -172,15 +168,15 @@ func All(ps ...Policy) Policy {
 	})
 }
 
-// Fearless wraps p for places where nothing of value can be harmed, such as a
-// container made for one run: whatever p would ask about passes.
+// Fearless wraps p for places without anything of value, such as a
+// container for one run: it allows everything that p would ask about.
 func Fearless(p Policy) Policy {
 	return letting(p, func(Opinion) bool { return true }, Reason{By: "auto-approve", Text: "allowed without approval, risks included"}, event.RisksUnasked)
 }
 
-// Unasked wraps p for runs that were told to go ahead: what p would merely ask
-// about passes, as long as every reason may be waived for good. A risk that
-// must be asked about every time is still asked about, a denial still denies.
+// Unasked wraps p for runs with approval in advance: it allows what p would ask
+// about, as long as every reason may be waived for good. A risk that needs
+// approval every time is still asked about, and a denial still denies.
 func Unasked(p Policy) Policy {
 	return letting(p, Opinion.Waivable, Reason{By: "auto-approve", Text: "allowed without approval", Lasting: true}, event.WaivableUnasked)
 }

@@ -17,26 +17,25 @@ import (
 )
 
 const (
-	// pollTime is how often letters are looked for while a question is open.
+	// pollTime is the interval between checks for letters while a question is open.
 	pollTime = 100 * time.Millisecond
 	// askTime is how long a process may take from recording a question to waiting for its answer.
 	askTime = 3 * time.Second
-	// listenTime is how often a turn listens for what is said elsewhere, and after what time it
-	// begins to: one that is over before has nothing to be stopped in.
+	// listenTime is the interval at which a turn checks for messages from other
+	// processes, and the delay before the first check: a shorter turn needs no stopping.
 	listenTime = 500 * time.Millisecond
 )
 
-// ErrElsewhere reports that another process goes on with an answer.
+// ErrElsewhere reports that another process continues with an answer.
 var ErrElsewhere = errors.New("another process continues with the answer")
 
-// A Refusal says why a process that works in a session did not take what was said to it.
+// Refusal says why the process that runs a session did not accept a message.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// HandOver gives the answer to q to the process that holds the session. The error is
-// [ErrElsewhere] if it counted there. If that process ends first, nil says that
-// the answer is on record here.
+// HandOver sends the answer to q to the process that holds the session. The error is [ErrElsewhere]
+// if it counted there. If that process ends first, nil means that the answer is recorded here.
 func HandOver(ctx context.Context, a *app.App, session string, q uip.Request, answer uip.Response) error {
 	from := fmt.Sprintf("coder respond, process %d", os.Getpid())
 	if answer.Via != "" {
@@ -74,7 +73,7 @@ func HandOver(ctx context.Context, a *app.App, session string, q uip.Request, an
 	}
 }
 
-// outcomeOf looks once at the state of an answer on its way.
+// outcomeOf checks once whether an answer has arrived.
 func outcomeOf(ctx context.Context, sup *supervisor.Supervisor, session string, a uip.Response, letter *inbox.Letter) (done bool, err error) {
 	err = sup.Answered(ctx, session, a.ID)
 	state := inbox.Late
@@ -94,34 +93,34 @@ func outcomeOf(ctx context.Context, sup *supervisor.Supervisor, session string, 
 	return !errors.As(err, &claimed), err
 }
 
-// What a person can have a session do that another process works in.
+// What the user can send to a session that another process runs.
 const (
 	ToSay  = "say"
 	ToStop = "stop"
 )
 
-// slotOf is the question that is always open to the person in a session that is worked in: what
-// is to be said, or whether it is to stop. It is answered by the same letters as any other.
+// slotOf returns the question that is always open to the user in a running session: what
+// to say, or whether to stop. The same letters as for any other question answer it.
 func slotOf(root, session, what string) uip.Request {
 	sum := sha256.Sum256([]byte(root + "\x00" + session))
 	return uip.Request{ID: what + "_" + hex.EncodeToString(sum[:16]), Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: what}}
 }
 
-// Remote is what the person said to a session from another process.
+// Remote is a message from the user in another process.
 type Remote struct {
 	Text string
 	Stop bool
 	From string
 }
 
-// Listener takes what the person says to a session from other processes. The zero value takes
-// nothing; close it.
+// Listener receives the user's messages to a session from other
+// processes. The zero value receives nothing. Close it after use.
 type Listener struct {
 	session string
 	slots   map[string]*inbox.Slot
 }
 
-// Listen opens it for a session, if it is not open for it.
+// Listen starts to receive messages for a session, unless l already does.
 func (l *Listener) Listen(a *app.App, session string, to ...string) {
 	if l.session == session || a.Options.Ephemeral || a.Home == "" {
 		return
@@ -129,13 +128,13 @@ func (l *Listener) Listen(a *app.App, session string, to ...string) {
 	l.Close()
 	l.session, l.slots = session, make(map[string]*inbox.Slot)
 	for _, what := range to {
-		if slot, err := a.Store().Remote().Open(slotOf(a.Root, session, what), inbox.Place{Root: a.Root, Session: session}); err == nil { // else it is said here alone
+		if slot, err := a.Store().Remote().Open(slotOf(a.Root, session, what), inbox.Place{Root: a.Root, Session: session}); err == nil { // otherwise only this process accepts messages
 			l.slots[what] = slot
 		}
 	}
 }
 
-// Next is the next thing that was said, if there is one.
+// Next returns the next message, if any.
 func (l *Listener) Next() (said Remote, ok bool) {
 	for what, slot := range l.slots {
 		if letter, ok := slot.Next(); ok {
@@ -145,7 +144,7 @@ func (l *Listener) Next() (said Remote, ok bool) {
 	return said, false
 }
 
-// Close takes nothing any more.
+// Close stops receiving messages.
 func (l *Listener) Close() {
 	for _, slot := range l.slots {
 		slot.Close()
@@ -153,11 +152,11 @@ func (l *Listener) Close() {
 	*l = Listener{}
 }
 
-// Stoppable is ctx until the person stops the turn from another process; over ends
-// the listening.
+// Stoppable returns a context that ends when the user stops
+// the turn from another process; over stops listening.
 func (h *Host) Stoppable(ctx context.Context, say func(string)) (turn context.Context, over func()) {
 	turn, cancel := context.WithCancel(ctx)
-	session := h.ID() // which another may follow
+	session := h.ID() // the turn may switch sessions
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -181,13 +180,13 @@ func (h *Host) Stoppable(ctx context.Context, say func(string)) (turn context.Co
 	return turn, func() { cancel(); <-ended }
 }
 
-// Listens reports whether the process that works in a session can be told something.
+// Listens reports whether the process that runs a session accepts messages.
 func Listens(a *app.App, session, what string) bool {
 	_, ok := a.Store().Remote().Where(slotOf(a.Root, session, what).ID)
 	return ok
 }
 
-// Tell tells the process that works in a session to say something, or to stop.
+// Tell sends a message or a stop to the process that runs a session.
 func Tell(ctx context.Context, a *app.App, session, what, words string) error {
 	q := slotOf(a.Root, session, what)
 	said := uip.Response{ID: q.ID, Input: words, Author: event.ActorUser, Via: "web"}

@@ -1,6 +1,5 @@
-// Package serve holds sessions open for the faces that work in them: a terminal, a pipe, a program, an
-// editor, a page. Each of these is a face, which shows what happens and answers what is asked. How a
-// session is opened, worked in and closed is the same for all.
+// Package serve holds sessions open for their faces: a terminal, a pipe, a program, an editor, a page. A
+// face shows events and answers questions. Sessions open, run and close in the same way for all faces.
 package serve
 
 import (
@@ -16,23 +15,22 @@ import (
 	"coder/internal/ui/drive"
 )
 
-// Options say how a session is worked in. The zero Options open a new one, show it to nobody,
-// and wait for answers by [Questions.Answer].
+// Options say how to run a session. The zero Options open a new one,
+// show it to nobody, and wait for answers from [Questions.Answer].
 type Options struct {
 	Which app.Which
-	Sink  event.Sink // is shown what happens
-	// Person is asked what has to be asked.
+	Sink  event.Sink // shows events
+	// Person answers questions.
 	Person uip.Interactor
-	// Elsewhere lets other processes of the user answer, too. Said, if set, tells the
-	// person here when one did.
+	// Elsewhere lets the user's other processes answer, too. Said, if set, reports here that one did.
 	Elsewhere bool
 	Said      func(text string)
-	// Kept asks only what is on the disk: what is not cannot be answered later.
+	// Kept asks only recorded questions: others could not be answered later.
 	Kept bool
 }
 
-// Host is an open session, and what is said in it: its [drive.Queue]. A command may lead on to
-// another session, which is then the one that is open. Use [Open], and close it.
+// Host is an open session with its input: its [drive.Queue]. A command may switch to
+// another session, which is then the open one. Use [Open], and close it after use.
 type Host struct {
 	*drive.Queue
 	App       *app.App
@@ -57,7 +55,7 @@ func Open(ctx context.Context, a *app.App, o Options) (*Host, error) {
 	}
 	h.Questions = &Questions{
 		app: a, id: h.ID, here: o.Person, said: o.Said, kept: o.Kept,
-		afar: o.Elsewhere && !a.Options.Ephemeral && a.Home != "", // else another process could not know the question by anything
+		afar: o.Elsewhere && !a.Options.Ephemeral && a.Home != "", // without a record, another process could not find the question
 	}
 	h.sink = event.Tee(event.SinkFunc(h.Questions.note), h.sink)
 	h.sup = a.Supervise(h.Questions)
@@ -70,31 +68,31 @@ func Open(ctx context.Context, a *app.App, o Options) (*Host, error) {
 	return h, nil
 }
 
-// Session is the session that is open.
+// Session returns the open session.
 func (h *Host) Session() *supervisor.Session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.session
 }
 
-// ID is that of the session.
+// ID returns the session's id.
 func (h *Host) ID() string { return h.Session().ID }
 
-// Over reports whether the person said that they are done.
+// Over reports whether the user has ended the work.
 func (h *Host) Over() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.over
 }
 
-// Outcome is what an input came to.
+// Outcome is the result of an input.
 type Outcome struct {
 	Text   string
-	Left   *Result // of the session before, if the input led to another one
-	Stayed error   // why it did not
+	Left   *Result // the previous session, if the input switched to another
+	Stayed error   // why it did not switch
 }
 
-// Do runs one input, and goes where it leads.
+// Do runs one input, and switches sessions if it says so.
 func (h *Host) Do(ctx context.Context, said orchestrator.Said) (out Outcome, err error) {
 	done, err := h.Say(ctx, said, h.sink)
 	out.Text = done.Text
@@ -104,24 +102,24 @@ func (h *Host) Do(ctx context.Context, said orchestrator.Said) (out Outcome, err
 	return out, err
 }
 
-// Say runs one input, which out shows, and tells where it leads.
+// Say runs one input, shown on out, and returns where it leads.
 func (h *Host) Say(ctx context.Context, said orchestrator.Said, out event.Sink) (orchestrator.Outcome, error) {
 	return h.Session().RunSaid(ctx, said, out)
 }
 
-// Continue goes on with the turn that was left unfinished.
+// Continue resumes the unfinished turn.
 func (h *Host) Continue(ctx context.Context) (answer string, err error) {
 	return h.Session().Continue(ctx, h.sink)
 }
 
-// TakeUp asks the person about the turn that was left unfinished. What they say instead of
-// going on is for them to say as an input.
+// TakeUp asks the user about the unfinished turn. It returns
+// any new prompt from the user for the caller to run.
 func (h *Host) TakeUp(ctx context.Context, out event.Sink) (answer, words string, err error) {
 	return h.Session().TakeUp(ctx, out)
 }
 
-// Serve runs what is in the queue, one message after the other, until no more come or the
-// person is done. What may be taken up by the turn that runs is. An error of run ends the work.
+// Serve runs the queued messages one after the other, until no more come or the user ends
+// the work. The running turn may include messages early. An error from run ends the work.
 func (h *Host) Serve(ctx context.Context, run func(context.Context, drive.Message) error) error {
 	return h.Queue.Serve(ctx, func(ctx context.Context, m drive.Message) error {
 		h.Session().Steer(h.Soon)
@@ -133,7 +131,7 @@ func (h *Host) Serve(ctx context.Context, run func(context.Context, drive.Messag
 	})
 }
 
-// Follow goes where the person said. If that fails the session stays open.
+// Follow switches to the user's next session. If that fails, the session stays open.
 func (h *Host) Follow(ctx context.Context, to *orchestrator.Next) (*Result, error) {
 	if to.Exit {
 		h.mu.Lock()
@@ -153,22 +151,22 @@ func (h *Host) Follow(ctx context.Context, to *orchestrator.Next) (*Result, erro
 	return &left, nil
 }
 
-// Result is how a session was closed.
+// Result says how a session was closed.
 type Result struct {
 	ID     string
 	Unused bool  // nothing was asked or decided in it
-	Unkept error // why something of it is not on the disk; nil if all is
-	Err    error // what went wrong in closing it
+	Unkept error // why some of it is not saved; nil if all is
+	Err    error // what failed when closing it
 }
 
-// Close ends the session and what runs in it, and mends what other processes left when they were killed.
+// Close closes the session and everything that runs in it, and repairs what killed processes left behind.
 func (h *Host) Close(ctx context.Context) Result {
 	done := h.end(h.Session())
 	h.App.Store().MendSnapshots(ctx, done.ID)
 	return done
 }
 
-// end closes a session. One in which nothing was said leaves nothing behind.
+// end closes a session. An empty session leaves nothing behind.
 func (h *Host) end(s *supervisor.Session) Result {
 	done := Result{ID: s.ID}
 	if err := s.Close(); err != nil {

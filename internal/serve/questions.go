@@ -15,32 +15,32 @@ import (
 	"coder/internal/core/uip"
 )
 
-// Questions holds the question that is open in a session. The face, a page, a line from a
-// program and another process of the user may answer it: the first answer counts.
+// Questions holds a session's open question. The face, a page, a line from a
+// program, or another process of the user may answer it: the first answer counts.
 type Questions struct {
 	app   *app.App
-	id    func() string  // of the session
-	here  uip.Interactor // nil: nobody
+	id    func() string  // the session's
+	here  uip.Interactor // nil: no face
 	said  func(text string)
-	kept  bool // only what is on the disk is asked
+	kept  bool // ask only recorded questions
 	afar  bool // other processes may answer
 	mu    sync.Mutex
-	open  *question     // nil if none is
-	last  string        // the id of the last one that was opened
-	ended bool          // nobody answers any more
-	news  chan struct{} // closed when another one is opened; nil if nobody waits for that
+	open  *question     // nil if there is none
+	last  string        // the id of the last one opened
+	ended bool          // no more answers
+	news  chan struct{} // closed when the next one opens; nil if nobody waits
 }
 
-// question is one that is open: from the moment at which it is shown, since its answer may come
-// before anybody waits for it.
+// question is an open question. It is open as soon as it is
+// shown, because its answer may come before anybody waits for it.
 type question struct {
 	uip.Request
-	reply    chan uip.Response // holds one
+	reply    chan uip.Response // buffered for one answer
 	answered bool
-	from     string // the other process that answered, if one did
+	from     string // the other process that answered, if any
 }
 
-// note opens a question that is shown.
+// note opens a question when it is shown.
 func (s *Questions) note(_ context.Context, r event.Record) error {
 	if e, ok := r.Event.(event.InteractionRequested); ok {
 		s.put(e.Request)
@@ -48,7 +48,7 @@ func (s *Questions) note(_ context.Context, r event.Record) error {
 	return nil
 }
 
-// put opens a question, unless it is open.
+// put opens a question, unless it is already open.
 func (s *Questions) put(q uip.Request) *question {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Questions) put(q uip.Request) *question {
 	return asked
 }
 
-// give answers a question, and reports whether it still waited for that.
+// give answers a question, and reports whether it was still unanswered.
 func (q *question) give(a uip.Response, from string) bool {
 	if q.answered {
 		return false
@@ -83,7 +83,7 @@ func (s *Questions) give(q *question, a uip.Response, from string) bool {
 	return q.give(a, from)
 }
 
-// close puts away a question that nobody waits for any more.
+// close discards a question that nobody waits for.
 func (s *Questions) close(q *question) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *Questions) close(q *question) {
 	}
 }
 
-// Open is the question that waits for an answer, if one does.
+// Open returns the question that waits for an answer, if any.
 func (s *Questions) Open() (uip.Request, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +102,8 @@ func (s *Questions) Open() (uip.Request, bool) {
 	return s.open.Request, true
 }
 
-// Answer answers the question that a names, and reports whether it waited for that. A question
-// is on record a moment before it is open; that long it is waited for.
+// Answer answers the question named in a, and reports whether it was unanswered.
+// A question is recorded a moment before it opens; Answer waits for that.
 func (s *Questions) Answer(ctx context.Context, a uip.Response) bool {
 	tired := time.NewTimer(askTime)
 	defer tired.Stop()
@@ -122,7 +122,7 @@ func (s *Questions) Answer(ctx context.Context, a uip.Response) bool {
 	}
 }
 
-// offer is Answer as things stand: if the question is still to come, news tells when.
+// offer is Answer without waiting: if the question is not open yet, news is closed when the next one opens.
 func (s *Questions) offer(a uip.Response) (done bool, news chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *Questions) offer(a uip.Response) (done bool, news chan struct{}) {
 	return false, s.news
 }
 
-// End says that nobody answers any more.
+// End ends all questions without an answer.
 func (s *Questions) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *Questions) Ask(ctx context.Context, q uip.Request) (uip.Response, error
 	failed := make(chan error, 1)
 	var work sync.WaitGroup
 	if s.here != nil {
-		ended = nil // the face says how it ends
+		ended = nil // the face decides how it ends
 		work.Go(func() {
 			if a, err := s.here.Ask(asking, q); err != nil {
 				failed <- err
@@ -189,18 +189,18 @@ func (s *Questions) Ask(ctx context.Context, q uip.Request) (uip.Response, error
 	withdraw()
 	work.Wait()
 	select {
-	case a := <-asked.reply: // it was taken before
+	case a := <-asked.reply: // an answer came first
 		return a, nil
 	default:
 		return uip.Response{}, err
 	}
 }
 
-// takeLetters takes an answer from another process, until ctx ends.
+// takeLetters accepts an answer from another process, until ctx ends.
 func (s *Questions) takeLetters(ctx context.Context, asked *question) {
 	slot, err := s.app.Store().Inbox().Open(s.app.AsKept(asked.Request), inbox.Place{Root: s.app.Root, Session: s.id()})
 	if err != nil {
-		return // it can be answered here
+		return // answers here still work
 	}
 	defer slot.Close()
 	poll := time.NewTicker(pollTime)
@@ -228,10 +228,10 @@ func (s *Questions) takeLetters(ctx context.Context, asked *question) {
 	}
 }
 
-// maxGiven is how long an answer may be on a line.
+// maxGiven limits the length of an answer on a line.
 const maxGiven = 400
 
-// given is what an answer says, on a line.
+// given returns an answer as one line.
 func given(q uip.Request, a uip.Response) string {
 	if a.Option == "" && len(a.Parts) > 0 {
 		var parts []string

@@ -8,8 +8,8 @@ import (
 	"coder/internal/policy/mode"
 )
 
-// Agents lists the modes, as agents that the person talks to, and the agents
-// that the model may give work to.
+// Agents lists the modes, which are the agents that the user talks to, and the subagents that the model
+// may use.
 func Agents(others func() (items []Item, warnings []string)) Command {
 	return Command{Name: "agents", Looks: true, Help: "list the agents", Run: func(_ context.Context, c call) (outcome, error) {
 		t := display.Table{Head: display.Words("", "agent", "permissions", "checks")}

@@ -15,7 +15,7 @@ import (
 	"coder/internal/tool/mcp"
 )
 
-// Work is what the commands of a session work on.
+// Work is what a session's commands work on.
 type Work struct {
 	Session string
 	Root    string      // the workspace
@@ -31,7 +31,7 @@ type Work struct {
 	Models  Models
 
 	Permissions func() display.Table
-	Revoke      func(which string) (string, error) // nil: nothing is ever allowed for good
+	Revoke      func(which string) (string, error) // nil: no grants are saved
 	Servers     *mcp.Host
 	Login       func(ctx context.Context, server string, show func(address string)) error
 	Skills      *skills.Catalogue
@@ -48,7 +48,7 @@ type Work struct {
 	Entrusts func() (rows [][]display.Cell, give func() error, err error)
 }
 
-// Records reads what is on record.
+// Records reads the records.
 type Records struct {
 	Archive Archive
 	Book    func(ctx context.Context, session string, until uint64) (*ledger.Book, error)
@@ -56,7 +56,7 @@ type Records struct {
 	Find    func(ctx context.Context, words []string) ([]fulltext.Found, error)
 }
 
-// Files takes back, and tells, what became of files.
+// Files undoes, redoes and reports file changes.
 type Files struct {
 	Changes    *Changes
 	Past       *undo.History
@@ -64,7 +64,7 @@ type Files struct {
 	Restore    func(ctx context.Context, at uint64, c undo.Call) (undo.Plan, error)
 }
 
-// All are the commands there are, in the order of /help.
+// All returns the commands in the order of /help.
 func All(w Work) []Command {
 	return slices.Concat(
 		[]Command{Help(), Keys(w.InLines, w.OwnKeys), Model(w.Models), Mode()}, Modes(),

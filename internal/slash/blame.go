@@ -11,7 +11,7 @@ import (
 	"coder/internal/report/fulltext"
 )
 
-// Blame shows which session or commit every line of a file comes from.
+// Blame shows the session or commit that each line of a file comes from.
 func Blame(trace func(ctx context.Context, file string, line int) (*Provenance, error)) Command {
 	return Command{
 		Name: "blame", Reads: true, Args: "FILE", Help: "show which session or commit each line of a file comes from",
@@ -32,7 +32,7 @@ func Blame(trace func(ctx context.Context, file string, line int) (*Provenance, 
 	}
 }
 
-// Blame is every line with where it comes from.
+// Blame returns every line with its origin.
 func (p *Provenance) Blame() display.Block {
 	var t display.Table
 	width := len(strconv.Itoa(len(p.Lines)))
@@ -46,10 +46,10 @@ func (p *Provenance) Blame() display.Block {
 	return t
 }
 
-// hitsShown is how many sessions a search shows.
+// hitsShown is the most sessions that a search shows.
 const hitsShown = 30
 
-// Search finds words in all sessions of all projects.
+// Search searches all sessions of all projects.
 func Search(find func(ctx context.Context, words []string) ([]fulltext.Found, error)) Command {
 	return Command{
 		Name: "search", Reads: true, Args: "WORDS", Help: "search all sessions of all projects",
@@ -67,7 +67,7 @@ func Search(find func(ctx context.Context, words []string) ([]fulltext.Found, er
 	}
 }
 
-// Hits are the sessions in which words were found.
+// Hits returns the sessions that match a search.
 func Hits(all []fulltext.Found, words []string) (blocks []display.Block) {
 	if len(all) == 0 {
 		return []display.Block{display.Text("no session contains all of these words")}

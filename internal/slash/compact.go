@@ -9,7 +9,7 @@ import (
 	"coder/internal/core/display"
 )
 
-// Compact lets a summary stand for what was said, or undoes that.
+// Compact replaces the old part of the conversation with a summary, or undoes that.
 func Compact() Command {
 	return Command{
 		Name: "compact", Args: "[FOCUS|undo]", Help: "summarize the conversation, or undo that",

@@ -11,15 +11,14 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// Preferences are the settings, which can be changed during a session.
+// Preferences are the settings that can be changed during a session.
 type Preferences interface {
 	Rows() []config.Row
-	// Change saves a setting in the user's own settings, or removes it there. It returns what
-	// there is to say about it.
+	// Change sets a setting in the user's settings, or removes it there. It returns a message for the user.
 	Change(key, value string, unset bool) (said string, err error)
 }
 
-// Config shows the settings and where each comes from, secrets masked, and changes one.
+// Config shows the settings and the source of each, secrets masked, and changes one.
 func Config(p Preferences) Command {
 	return Command{
 		Name: "config", Looks: true, Args: "[KEY [VALUE]|unset KEY]", Help: "show the settings, or change one",
@@ -51,8 +50,8 @@ func changed(p Preferences, key, value string, unset bool) (outcome, error) {
 	return say(fmt.Sprintf("%s = %s: %s", key, sanitize.Line(sanitize.Mask(value), 200), said))
 }
 
-// shown is the settings of a section, or whose names have some letters in them. A setting alone is shown
-// with what it is for.
+// shown returns the settings of a section, or with these letters in their names. A single setting is
+// shown with its description.
 func shown(rows []config.Row, words string) (outcome, error) {
 	t := display.Table{Head: display.Words("setting", "value", "from")}
 	matches := func(key string) bool { return strings.Contains(key, words) }

@@ -17,8 +17,8 @@ import (
 	"coder/internal/report/ledger"
 )
 
-// Context shows what fills the model's window.
-// Book reads where that came from from the record, up to one of its lines or, at zero, to its end.
+// Context shows what fills the model's window. book reads the sources from the records, up to one record
+// or, at 0, to the end.
 func Context(session string, book func(ctx context.Context, session string, until uint64) (*ledger.Book, error)) Command {
 	return Command{Name: "context", Looks: true, Help: "show what fills the context window, by part and source, and its cost", Run: func(ctx context.Context, c call) (outcome, error) {
 		set, talk := c.Settings(), c.Conversation()
@@ -39,8 +39,7 @@ func Context(session string, book func(ctx context.Context, session string, unti
 	}}
 }
 
-// replaced says what the last replacement did to the conversation, and how that is
-// taken back.
+// replaced describes what the last replacement did to the conversation, and how to undo it.
 func replaced(last conversation.Replacement) (text string) {
 	dropped, shortened := compact.Compare(last.Hidden, last.By)
 	switch {
@@ -52,7 +51,7 @@ func replaced(last conversation.Replacement) (text string) {
 		text += fmt.Sprintf(display.Form(dropped, "\na summary replaces %d earlier message; /compact undo restores it",
 			"\na summary replaces %d earlier messages; /compact undo restores them"), dropped)
 	}
-	var asked []string // for, by the person, in the part that is not seen
+	var asked []string // the user's requests in the hidden part
 	for _, m := range last.Hidden[:dropped] {
 		if m.Role == chat.User && !compact.IsSummary(m) {
 			asked = append(asked, "\n  "+orchestrator.Title(m.Text()))
@@ -71,7 +70,7 @@ func replaced(last conversation.Replacement) (text string) {
 	return text
 }
 
-// cached says how far the provider's cache can have served, and what broke it.
+// cached describes how much the provider's cache can have served, and what broke it.
 func cached(p orchestrator.Prefix) string {
 	b := p.Broken
 	switch {
@@ -89,12 +88,11 @@ func cached(p orchestrator.Prefix) string {
 	return fmt.Sprintf(display.Form(p.Requests+1, "\nthe system text changed %d request ago: re-read from byte %d of %d", "\nthe system text changed %d requests ago: re-read from byte %d of %d"), p.Requests+1, b.Byte, b.Of)
 }
 
-// mostDropped is how many of the requests that a summary stands for are named.
+// mostDropped is the most requests listed of those that a summary replaces.
 const mostDropped = 8
 
-// parts tells what the next request is made of. The figures are estimates: a
-// provider reports the whole only. They add up to what is in use, and with what is
-// free to the window.
+// parts shows the parts of the next request. The figures are estimates: a provider reports only the
+// total. They add up to the tokens in use, and with the free tokens to the window.
 func parts(c call, set orchestrator.Settings, used int) display.Table {
 	t := display.Table{Head: display.Words("part", "tokens (est.)", "of the window")}
 	var names []string
@@ -110,8 +108,8 @@ func parts(c call, set orchestrator.Settings, used int) display.Table {
 	return t
 }
 
-// Filling tells what a conversation is made of, and what the tools take that the model
-// is told of, where that is on record. The figures add up to used, unless that is not known.
+// Filling shows the parts of a conversation, and the tokens of the tool descriptions if recorded. The
+// figures add up to used, unless that is unknown.
 func Filling(talk *conversation.Conversation, tools, used int) display.Table {
 	var names []string
 	var sizes []int
@@ -130,13 +128,13 @@ func Filling(talk *conversation.Conversation, tools, used int) display.Table {
 	return t
 }
 
-// EachPart tells how much there is of what a conversation is made of.
+// EachPart calls tell with the tokens of each part of a conversation.
 func EachPart(talk *conversation.Conversation, tell func(name string, tokens int)) {
 	tell("system prompt", tokens.Tokens(talk.System()))
 	eachPart(talk.View(), tell)
 }
 
-// eachPart tells how much there is of what messages are made of.
+// eachPart calls tell with the tokens of each part of messages.
 func eachPart(ms []chat.Message, tell func(name string, tokens int)) {
 	said := make(map[string]int)
 	for i, m := range ms {
@@ -151,10 +149,10 @@ func eachPart(ms []chat.Message, tell func(name string, tokens int)) {
 	}
 }
 
-// partNames are what messages are made of, in the order people are shown it.
+// partNames lists the parts of messages in display order.
 var partNames = []string{"your messages", "the model's replies", "the model's thinking", "tool calls", "tool results", "pictures"}
 
-// countParts adds what m is made of to sums.
+// countParts adds the parts of m to sums.
 func countParts(sums map[string]int, m chat.Message) {
 	for _, p := range m.Parts {
 		n := tokens.MessageTokens(chat.Message{Parts: []chat.Part{p}})

@@ -15,33 +15,32 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// turnsShown is how many of the last turns /cost shows by themselves.
+// turnsShown is how many of the last turns /cost lists one by one.
 const turnsShown = 20
 
-// Spending is what the replies of one model cost one agent in one turn.
+// Spending is the cost of one model's replies to one agent in one turn.
 type Spending struct {
 	Turn  int    // from 1
 	Agent string // who worked for the main agent; "" for that one
 	Title string
 	Model string
 	chat.Usage
-	Priced bool // of some of it the price is known
+	Priced bool // the price of some of it is known
 }
 
-// Ledger is what was spent in a session, by turn, agent and model. It is safe
-// for concurrent use.
+// Ledger adds up a session's spending by turn, agent and model. It is safe for concurrent use.
 type Ledger struct {
-	// Priced is a use of a model with what it cost, if that is known.
+	// Priced returns a usage with its cost, if known.
 	Priced func(model string, u chat.Usage) chat.Usage
 
 	mu     sync.Mutex        // guards the fields below
-	turns  map[string]int    // by task; those of a subtask count with its parent
+	turns  map[string]int    // by task; a subtask counts with its parent
 	agents map[string]string // of subtasks
-	names  []string          // of the turns, the first is that of turn 1
+	names  []string          // of the turns, beginning with turn 1
 	rows   []Spending
 }
 
-// Add takes in a record.
+// Add adds a record.
 func (l *Ledger) Add(r event.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +60,7 @@ func (l *Ledger) Add(r event.Record) {
 	}
 }
 
-// spend adds to the row of a turn, an agent and a model, which is among the last.
+// spend adds to the row of a turn, agent and model, which is one of the last.
 func (l *Ledger) spend(task, model string, u chat.Usage) {
 	turn, agent := l.turns[task], l.agents[task]
 	u = l.Priced(model, u)
@@ -78,14 +77,14 @@ func (l *Ledger) spend(task, model string, u chat.Usage) {
 	l.rows = append(l.rows, row)
 }
 
-// Spent is what was spent, oldest first, with prices as far as they are known.
+// Spent returns the spending, oldest first, with known prices.
 func (l *Ledger) Spent() []Spending {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.rows)
 }
 
-// Cost shows tokens and money.
+// Cost shows tokens and cost.
 func Cost(ledger *Ledger) Command {
 	return Command{Name: "cost", Looks: true, Help: "show tokens and cost, by turn and model", Run: func(_ context.Context, c call) (outcome, error) {
 		all := ledger.Spent()
@@ -109,19 +108,19 @@ func Cost(ledger *Ledger) Command {
 	}}
 }
 
-// awaited reports whether the model has been asked something last.
+// awaited reports whether the last message waits for a reply of the model.
 func awaited(said []chat.Message) bool {
 	return len(said) > 0 && said[len(said)-1].Role == chat.User && !isOwnCommand(said[len(said)-1])
 }
 
-// isOwnCommand reports whether a message is a command of the person's own: what stands below
-// it was printed, and not said by the model.
+// isOwnCommand reports whether a message is the user's own command: the message after it is its output,
+// not a reply of the model.
 func isOwnCommand(m chat.Message) bool {
 	return m.Role == chat.User && strings.HasPrefix(strings.TrimSpace(m.Text()), "!")
 }
 
-// replied reports whether the model has said anything in this session. What
-// stands below a command of the person's own was not said by it.
+// replied reports whether the model has replied in this session. The output of the user's own command is
+// not a reply.
 func replied(said []chat.Message) bool {
 	own := false
 	for _, m := range said {
@@ -133,7 +132,7 @@ func replied(said []chat.Message) bool {
 	return false
 }
 
-// turnsTable shows the last turns, and those before them in one line.
+// turnsTable shows the last turns, and the earlier ones on one line.
 func turnsTable(all []Spending) display.Table {
 	t := display.Table{Head: display.Words("turn", "model", "in", "cached", "out", "cost", "about")}
 	early := max(len(all)-turnsShown, 0)
@@ -144,14 +143,14 @@ func turnsTable(all []Spending) display.Table {
 	for _, s := range all[early:] {
 		turn := strings.TrimSpace(strconv.Itoa(s.Turn) + " " + s.Agent)
 		if s.Turn == 0 {
-			turn = cmp.Or(s.Agent, "outside turns") // as a summary that was asked for
+			turn = cmp.Or(s.Agent, "outside turns") // such as a requested summary
 		}
 		t.Rows = append(t.Rows, spent(turn, s, s.Title))
 	}
 	return t
 }
 
-// modelsTable shows the sums, by model and of all.
+// modelsTable shows the sums by model, and the total.
 func modelsTable(all []Spending) display.Table {
 	t := display.Table{Head: display.Words("", "model", "in", "cached", "out", "cost")}
 	var names []string
@@ -171,7 +170,7 @@ func modelsTable(all []Spending) display.Table {
 	return t
 }
 
-// total is the sum. Its price is known if any part's is.
+// total returns the sum. Its price is known if any part's is.
 func total(all []Spending) (sum Spending) {
 	for _, s := range all {
 		sum.Usage = sum.Add(s.Usage)
@@ -180,7 +179,7 @@ func total(all []Spending) (sum Spending) {
 	return sum
 }
 
-// spent is a row of a table. A name that is no number is a word of our own.
+// spent returns a table row. A name that is not a number is one of coder's own words.
 func spent(name string, s Spending, title string) []display.Cell {
 	cost := display.Words("unknown")
 	if s.Priced {

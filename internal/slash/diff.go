@@ -20,16 +20,15 @@ import (
 )
 
 const (
-	// MaxCompared is how long a file may be that is compared line by line.
+	// MaxCompared is the longest file that is compared line by line.
 	MaxCompared = 1 << 20
-	// maxDiff is how much of a diff is shown.
+	// maxDiff is how much of a diff is shown, in bytes.
 	maxDiff = 64 << 10
-	// filesListed is how many files a summary names.
+	// filesListed is the most files that a summary lists.
 	filesListed = 200
 )
 
-// Diff shows what changed in the workspace: "full" line by line, a path only
-// what lies there.
+// Diff shows the changes in the workspace: with "full" line by line, with a path only below that path.
 func Diff(changes *Changes) Command {
 	return Command{
 		Name: "diff", Reads: true, Args: "[full|PATH]", Help: "show what changed in the workspace",
@@ -47,19 +46,18 @@ func Diff(changes *Changes) Command {
 	}
 }
 
-// Changes knows what changed in the files of a workspace. It is safe for
-// concurrent use.
+// Changes finds the changed files of a workspace. It is safe for concurrent use.
 type Changes struct {
 	Git git.Options
-	// Kept returns what a file had that was overwritten, by its hash, up to a limit.
+	// Kept returns the saved content of an overwritten file by its hash, up to a limit.
 	Kept func(hash string, limit int64) ([]byte, error)
 
 	mu     sync.Mutex                 // guards the fields below
-	names  []string                   // of the files that calls of this session changed, in the order they first did
-	before map[string]event.FileState // what these were before
+	names  []string                   // files changed by calls of this session, in order of their first change
+	before map[string]event.FileState // their state before
 }
 
-// Add takes in a record.
+// Add adds a record.
 func (d *Changes) Add(r event.Record) {
 	e, ok := r.Event.(event.ToolCallCompleted)
 	if !ok {
@@ -79,8 +77,7 @@ func (d *Changes) Add(r event.Record) {
 	}
 }
 
-// diff tells what changed since the last commit where git looks after the
-// files, else in this session.
+// diff returns the changes since the last commit in a git repository, otherwise in this session.
 func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.Block, error) {
 	c, err := git.ListChanges(ctx, d.Git, path)
 	switch {
@@ -103,7 +100,7 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 		return nil, err
 	}
 	if path != "" {
-		if name := filepath.ToSlash(filepath.Clean(path)); slices.Contains(c.Untracked, name) { // it is all new
+		if name := filepath.ToSlash(filepath.Clean(path)); slices.Contains(c.Untracked, name) { // all of it is new
 			added, _ := d.Compare(name, nil)
 			text += added
 		}
@@ -123,7 +120,7 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 
 const moreToCompare = "more changes not shown; /diff PATH shows one file"
 
-// Change is what became of a file.
+// Change is the change to a file.
 type Change struct {
 	Name           string
 	Added, Deleted int
@@ -131,7 +128,7 @@ type Change struct {
 	counted        bool   // its lines were compared
 }
 
-// The marks.
+// Marks of changes.
 const (
 	isNew       = "(new)"
 	isGone      = "(deleted)"
@@ -141,12 +138,12 @@ const (
 	notCompared = "(changed; cannot be compared)"
 )
 
-// NotKept is a file that changed, and nobody knows from what.
+// NotKept returns the change of a file whose earlier content was not saved.
 func NotKept(name string) Change {
 	return Change{Name: sanitize.Line(event.ShownName(name), 200), Mark: notKept}
 }
 
-// String is the change in a line of any language: with a letter as git has them.
+// String returns the change on one line in any language, with git's status letter.
 func (c Change) String() string {
 	letter := "M"
 	switch c.Mark {
@@ -169,7 +166,7 @@ func (c Change) row() []display.Cell {
 	return append(display.Data("  "+c.Name, c.count()), display.Words(c.Mark)...)
 }
 
-// summary names the files that changed.
+// summary lists the changed files.
 func summary(c git.Changes) []display.Block {
 	var all []Change
 	added, deleted := 0, 0
@@ -201,7 +198,7 @@ func summary(c git.Changes) []display.Block {
 	return blocks
 }
 
-// fileList lists changes, up to a limit.
+// fileList lists changes up to a limit.
 func fileList(all []Change, more bool) []display.Block {
 	if len(all) > filesListed {
 		all, more = all[:filesListed], true
@@ -216,7 +213,7 @@ func fileList(all []Change, more bool) []display.Block {
 	return []display.Block{t}
 }
 
-// inSession tells what this session changed, as far as its calls' records do.
+// inSession returns this session's changes, as far as its calls' records show them.
 func (d *Changes) inSession(path string, full bool) []display.Block {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -265,8 +262,8 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 	return append([]display.Block{display.Text(fmt.Sprintf("in this session: %d changed", len(changed)))}, fileList(changed, false)...)
 }
 
-// Compare compares a file as it is with what it was; nil says that it was not
-// there. Of one that is the same there is no change.
+// Compare compares a file's current content with old; nil means that it did not exist. An unchanged file
+// has no change.
 func (d *Changes) Compare(name string, old []byte) (diff string, c Change) {
 	now, _, err := d.Git.Workspace.ReadFile(name, MaxCompared)
 	gone := errors.Is(err, fs.ErrNotExist)
@@ -292,7 +289,7 @@ func (d *Changes) Compare(name string, old []byte) (diff string, c Change) {
 	return sanitize.Text(diff), c
 }
 
-// Lines counts what became of a file that was old, nil if it was not there.
+// Lines counts the changed lines of a file whose content was old, nil if it did not exist.
 func (d *Changes) Lines(name string, old []byte) (added, deleted int, same bool) {
 	now, _, err := d.Git.Workspace.ReadFile(name, MaxCompared)
 	gone := errors.Is(err, fs.ErrNotExist)

@@ -6,7 +6,7 @@ import (
 	"coder/internal/agent/orchestrator"
 )
 
-// Exit ends the program. It goes by two names.
+// Exit ends the program. The command has two names.
 func Exit() []Command {
 	leave := func(context.Context, call) (outcome, error) {
 		return outcome{Next: &orchestrator.Next{Exit: true}}, nil

@@ -14,15 +14,15 @@ import (
 	"coder/internal/host/atomicfile"
 )
 
-// formats are the forms a session can be written in.
+// formats lists the export formats.
 var formats = []string{"json", "md", "html"}
 
-// Formats are the forms a session can be written in.
+// Formats returns the export formats.
 func Formats() []string { return slices.Clone(formats) }
 
-// Export writes the session down, in a file below root unless it is named whole.
-// A file of the program's choosing is never written over, another only if that is said.
-// Until it is whole it lies in own, a folder that is swept, if that is on the same file system.
+// Export writes the session to a file, below root unless its path is absolute. It never overwrites a
+// file whose name it chose, and another file only if told to. An incomplete file is in own, a folder
+// that is swept, if that is on the same file system.
 func Export(archive Archive, current, root, own string) Command {
 	return Command{
 		Name: "export", Args: "[FORMAT] [FILE]", Help: "export this session as json, md or html",
@@ -55,7 +55,7 @@ func Export(archive Archive, current, root, own string) Command {
 			if err := archive.Write(ctx, &b, current, format); err != nil {
 				return wrong("%v", err)
 			}
-			const mode = 0o600 // a conversation may hold anything
+			const mode = 0o600 // a conversation may contain secrets
 			if err := atomicfile.WriteFrom(own, at, b.Bytes(), mode); err != nil {
 				err = atomicfile.Write(at, b.Bytes(), mode)
 				if err != nil {
@@ -67,8 +67,8 @@ func Export(archive Archive, current, root, own string) Command {
 	}
 }
 
-// readExport reads a format, a path, or one after the other. A word is the
-// beginning of a path if it has a separator or an extension.
+// readExport parses a format, a path, or a format and a path. A word with a separator or an extension
+// begins a path.
 func readExport(args string) (format, path string, err error) {
 	first, rest, _ := strings.Cut(args, " ")
 	switch {

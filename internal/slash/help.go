@@ -9,10 +9,10 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// helpLimit bounds what is said about a command that people wrote.
+// helpLimit is the most shown of a user's command description.
 const helpLimit = 52
 
-// usageColumns is how wide the column of the commands is.
+// usageColumns is the width of the command column.
 const usageColumns = 25
 
 // Help lists the commands.

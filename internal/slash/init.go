@@ -8,7 +8,7 @@ import (
 //go:embed init.md
 var initPrompt string
 
-// Init lets the model draft an AGENTS.md.
+// Init asks the model to draft an AGENTS.md.
 func Init() Command {
 	return Command{
 		Name: "init", Args: "[WISHES]", Help: "have the model draft an AGENTS.md for this project",

@@ -9,16 +9,16 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// Job is a command that the model left running in the background.
+// Job is a command running in the background.
 type Job struct {
 	ID, Command string
-	State       string // in the program's own words
-	Exit        *int   // its exit code, if it has ended by itself
+	State       string // in coder's own words
+	Exit        *int   // exit code, if it ended by itself
 	Runs        string // how long, so far; "": it has ended
-	Log         string // where all of its output is
+	Log         string // file with all of its output
 }
 
-// Jobs lists the commands in the background.
+// Jobs lists the background commands.
 func Jobs(list func() []Job) Command {
 	return Command{Name: "jobs", Looks: true, Help: "list background commands", Run: func(_ context.Context, c call) (outcome, error) {
 		t := display.Table{Head: display.Words("job", "state", "runs for", "command", "output")}

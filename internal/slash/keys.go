@@ -7,7 +7,7 @@ import (
 	"coder/internal/core/display"
 )
 
-// KeyTable is what each key does at the prompt, for people.
+// KeyTable describes each key at the prompt, for the user.
 func KeyTable() [][2]string { return slices.Clone(keys) }
 
 var keys = [][2]string{
@@ -37,7 +37,7 @@ var keys = [][2]string{
 	{"/, ?", "a command; /help lists them; ? shows these keys"},
 }
 
-// lineKeys are those of a terminal that only prints lines.
+// lineKeys are the keys of a terminal that only prints lines.
 var lineKeys = [][2]string{
 	{"Enter", "send; during a turn: queue for its next step"},
 	{"Esc", "stop the turn, dismiss a question, clear the draft"},

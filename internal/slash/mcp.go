@@ -10,11 +10,11 @@ import (
 	"coder/internal/tool/mcp"
 )
 
-// loginPatience is how long a login may take.
+// loginPatience is the timeout of a login.
 const loginPatience = 10 * time.Minute
 
-// MCP tells how MCP servers are, lists their tools, and starts them anew. The
-// host is nil where there are none.
+// MCP shows the status of MCP servers, lists their tools, and restarts them. host is nil if there are no
+// servers.
 func MCP(host *mcp.Host, login func(ctx context.Context, name string, show func(address string)) error) Command {
 	return Command{
 		Name: "mcp", Looks: true, Args: "[tools|reconnect [SERVER]|login SERVER]", Help: "list MCP servers and their tools, restart them, log in",
@@ -39,7 +39,7 @@ func MCP(host *mcp.Host, login func(ctx context.Context, name string, show func(
 				ctx, cancel := context.WithTimeout(ctx, loginPatience)
 				defer cancel()
 				err := login(ctx, name, func(address string) {
-					_ = c.Warn(ctx, fmt.Sprintf("open this address in a browser and log in there:\n%s", address)) // Esc ends the waiting
+					_ = c.Warn(ctx, fmt.Sprintf("open this address in a browser and log in there:\n%s", address)) // Esc stops waiting
 				})
 				if err != nil {
 					return wrong("%v", err)
@@ -52,7 +52,7 @@ func MCP(host *mcp.Host, login func(ctx context.Context, name string, show func(
 	}
 }
 
-// MCPTable shows how servers are, and what of them is not used.
+// MCPTable shows the status of servers, and what is not used of them.
 func MCPTable(all []mcp.Status) []display.Block {
 	t := display.Table{Head: display.Words("server", "state", "tools", "where")}
 	var refused []string

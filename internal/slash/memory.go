@@ -12,7 +12,7 @@ import (
 	"coder/internal/record/undo"
 )
 
-// Memory is what the person has sessions remember.
+// Memory is what the user wants sessions to remember.
 type Memory interface {
 	Entries() ([]notes.Entry, []frontmatter.Warning)
 	Remember(ctx context.Context, c undo.Call, text string, own bool) (display.Diff, error)
@@ -20,7 +20,7 @@ type Memory interface {
 	Edit(ctx context.Context, e notes.Entry) error
 }
 
-// ownFlag makes an entry the person's own, for all projects.
+// ownFlag puts an entry in the user's memory for all projects.
 const ownFlag = "--user"
 
 // Remember saves an entry in the memory.
@@ -41,12 +41,12 @@ func Remember(m Memory) Command {
 	}
 }
 
-// asCall is how a change of the memory goes on record.
+// asCall returns the record of a memory change.
 func asCall(c call) undo.Call {
 	return undo.Call{NewID: func() string { return c.NewID("memory") }, Emit: c.Emit}
 }
 
-// MemoryOf lists the memory, shows an entry, edits it or forgets it.
+// MemoryOf lists the memory, and shows, edits or removes an entry.
 func MemoryOf(m Memory) Command {
 	return Command{
 		Name: "memory", Looks: true, Args: "[NAME|edit NAME|forget NAME]", Help: "list what sessions remember, or show, edit or forget it",

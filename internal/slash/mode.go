@@ -23,7 +23,7 @@ func Mode() Command {
 	}
 }
 
-// Modes are the short forms: /plan is /mode plan.
+// Modes returns the short forms: /plan is /mode plan.
 func Modes() (all []Command) {
 	for _, name := range mode.Names() {
 		all = append(all, Command{

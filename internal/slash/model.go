@@ -8,20 +8,17 @@ import (
 	"coder/internal/core/display"
 )
 
-// Models are the models there are to choose from.
+// Models are the models to choose from.
 type Models interface {
-	// Switch takes another model, or a profile with its endpoint, at once. One
-	// that the endpoint says it does not have is taken only by force. What it says
-	// is why the choice will not be remembered, or nothing. With an error
-	// everything stays as it is.
+	// Switch switches immediately to another model, or to a profile with its endpoint. It uses a model
+	// unknown to the endpoint only with force. notice says why the choice will not be saved, or is empty. On
+	// error nothing changes.
 	Switch(ctx context.Context, name string, force bool) (notice string, err error)
-	// List shows them. With an error the table holds what is known without
-	// asking.
+	// List returns the models. On error the table has what is known without asking.
 	List(ctx context.Context) (display.Table, error)
 }
 
-// Model shows the models there are, or switches to another. That a choice cannot
-// be remembered is no reason not to use it.
+// Model lists the models, or switches to another. A choice that cannot be saved is used anyway.
 func Model(models Models) Command {
 	return Command{
 		Name: "model", Looks: true, Args: "[NAME [force]]", Help: "list the models, or switch to another",

@@ -6,7 +6,7 @@ import (
 	"coder/internal/agent/orchestrator"
 )
 
-// New starts over. It goes by two names.
+// New starts a new session. The command has two names.
 func New(newID func() string) []Command {
 	command := func(name, help string) Command {
 		return Command{Name: name, Help: help, Run: func(context.Context, call) (outcome, error) {

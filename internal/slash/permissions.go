@@ -10,8 +10,8 @@ import (
 	"coder/internal/policy/mode"
 )
 
-// Permissions shows what is allowed, takes a preset, or revokes what was always
-// allowed: a number of the list, or all. Revoke may be nil: nothing is remembered.
+// Permissions shows the rules and grants, applies a preset, or revokes grants: a number of the list, or
+// all. revoke may be nil: no grants are saved.
 func Permissions(list func() display.Table, revoke func(which string) (string, error)) Command {
 	return Command{
 		Name: "permissions", Looks: true, Args: "[PRESET | revoke N | revoke all]",
@@ -47,7 +47,7 @@ func Permissions(list func() display.Table, revoke func(which string) (string, e
 	}
 }
 
-// numbered reports whether a row has a number that it can be named by.
+// numbered reports whether a row begins with a number.
 func numbered(row []display.Cell) bool {
 	return len(row) > 0 && row[0].Text != "" && strings.ContainsRune("0123456789", rune(row[0].Text[0]))
 }

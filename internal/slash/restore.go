@@ -10,7 +10,7 @@ import (
 	"coder/internal/record/undo"
 )
 
-// Restore brings files back to a record.
+// Restore restores files to a record.
 func Restore(do func(ctx context.Context, at uint64, c undo.Call) (undo.Plan, error)) Command {
 	return Command{
 		Name: "restore", Args: "RECORD [dry] [force]", Help: "restore files to a record of the session; /undo reverts that",
@@ -43,8 +43,8 @@ func Restore(do func(ctx context.Context, at uint64, c undo.Call) (undo.Plan, er
 	}
 }
 
-// RestorePlan tells what bringing files back to a record did, or what it would do.
-// Force is how to have what was left, too.
+// RestorePlan describes what restoring files to a record did, or would do. force is the command that
+// also restores the skipped files.
 func RestorePlan(plan undo.Plan, at uint64, force string) display.Block {
 	head := "Files match record %d."
 	nothing := len(plan.Restored)+len(plan.Removed) == 0

@@ -7,8 +7,7 @@ import (
 	"coder/internal/agent/orchestrator"
 )
 
-// Resume goes on with another session. Only an id names one: no number in a
-// list, no nickname.
+// Resume continues another session. Only an id names one, not a number in a list or a nickname.
 func Resume(archive Archive, current string, now func() time.Time) Command {
 	return Command{
 		Name: "resume", Args: "[ID]", Help: "continue another session; without ID, list them",

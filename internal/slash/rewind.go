@@ -15,11 +15,10 @@ import (
 	"coder/internal/record/undo"
 )
 
-// maxPrompts is how many messages are listed to go back to.
+// maxPrompts is the most messages listed to go back to.
 const maxPrompts = 20
 
-// Rewind takes conversation and files back to before an earlier message, or
-// takes that back.
+// Rewind sets conversation and files back to before an earlier message, or undoes that.
 func Rewind(undoes, redoes Revert, past *undo.History) Command {
 	return Command{
 		Name: "rewind", Args: "[N [dry]|undo]", Help: "rewind conversation and files to before one of your messages, or undo that",
@@ -47,7 +46,7 @@ func Rewind(undoes, redoes Revert, past *undo.History) Command {
 	}
 }
 
-// prompts lists the messages that one can go back to, the newest first.
+// prompts lists the messages to go back to, newest first.
 func prompts(c call) (outcome, error) {
 	var t display.Table
 	n := 0
@@ -61,9 +60,9 @@ func prompts(c call) (outcome, error) {
 	return show(t, display.Text("/rewind N goes back to before message N: conversation, todos and files. /rewind undo reverts that."))
 }
 
-// rewind undoes the turns from to on, the last first, and then takes the
-// conversation back. Turns that are out of the conversation since an earlier return
-// are among them if their changes were brought back. What cannot be undone is told.
+// rewind undoes the turns back to to, last first, and then rewinds the conversation. Turns that an
+// earlier rewind removed from the conversation are undone too if their changes were redone. It reports
+// what cannot be undone.
 func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes Revert, past *undo.History, dry bool) (outcome, error) {
 	what := undo.Call{All: true, DryRun: dry, NewID: func() string { return c.NewID("undo") }, Emit: c.Emit}
 	for _, t := range past.Since(to.Task) {
@@ -96,7 +95,7 @@ func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes Revert,
 	return o, err
 }
 
-// unrewind takes the last return back. What of it was redone since is not redone again.
+// unrewind undoes the last rewind. Changes redone since are not redone again.
 func unrewind(ctx context.Context, c call, redoes Revert, past *undo.History) (outcome, error) {
 	e, ok := c.Conversation().Rewound()
 	switch {

@@ -14,22 +14,22 @@ import (
 	"coder/internal/record/session"
 )
 
-// Archive is the sessions of a project.
+// Archive is a project's sessions.
 type Archive interface {
-	// Heads lists them, the newest first.
+	// Heads lists the sessions, newest first.
 	Heads(ctx context.Context) ([]session.Head, error)
-	// Free makes sure that there is a session id and that nobody is in it.
+	// Free returns an error if the session does not exist or a process holds it.
 	Free(ctx context.Context, id string) error
-	// Write writes a session in a form: json, md or html.
+	// Write writes a session in a format: json, md or html.
 	Write(ctx context.Context, w io.Writer, id, format string) error
-	// Rename gives a session a title; without one it is called by its first prompt.
+	// Rename sets a session's title; an empty one means its first prompt.
 	Rename(ctx context.Context, id, title string) error
 }
 
-// sessionsShown is how many sessions a list shows.
+// sessionsShown is the most sessions listed.
 const sessionsShown = 12
 
-// Sessions lists the last sessions. The one in use is marked.
+// Sessions lists the last sessions and marks the current one.
 func Sessions(archive Archive, current string, now func() time.Time) Command {
 	return Command{Name: "sessions", Looks: true, Help: "list the last sessions", Run: func(ctx context.Context, _ call) (outcome, error) {
 		return listSessions(ctx, archive, current, now())
@@ -59,7 +59,7 @@ func listSessions(ctx context.Context, archive Archive, current string, now time
 	return show(append(blocks, display.Text("/resume ID continues one of them"))...)
 }
 
-// SessionRow is a session in a list: id, last use, turns, title.
+// SessionRow returns a session's row in a list: id, last use, turns, title.
 func SessionRow(s session.Head) []string {
 	title := sanitize.Line(s.Meta.Title, 400)
 	for _, tag := range s.Tags {

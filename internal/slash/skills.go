@@ -8,7 +8,7 @@ import (
 	"coder/internal/core/display"
 )
 
-// Skills lists the skills there are.
+// Skills lists the available skills.
 func Skills(catalogue *skills.Catalogue) Command {
 	return Command{Name: "skills", Looks: true, Help: "list the skills", Run: func(context.Context, call) (outcome, error) {
 		catalogue.Refresh()

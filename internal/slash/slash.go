@@ -1,6 +1,5 @@
-// Package slash holds the commands of the program's own that a person types
-// behind a slash, one file each: what it takes, what it does, what it says.
-// Each is made with just what it works on.
+// Package slash implements coder's own slash commands, one file each: arguments, action and output. Each
+// constructor receives only what its command works on.
 package slash
 
 import (
@@ -10,7 +9,7 @@ import (
 	"coder/internal/core/display"
 )
 
-// Short names for what every command is made of.
+// Short names for the parts of every command.
 type (
 	Command = orchestrator.Command
 	call    = *orchestrator.Call
@@ -19,23 +18,23 @@ type (
 
 func say(text string) (outcome, error) { return outcome{Text: text}, nil }
 
-// wrong refuses a command that cannot be run as it was written.
+// wrong rejects a command with invalid arguments.
 func wrong(format string, args ...any) (outcome, error) {
 	return outcome{}, &orchestrator.CommandError{Text: fmt.Sprintf(format, args...)}
 }
 
-// show lets a command say more than sentences.
+// show returns an outcome with blocks.
 func show(blocks ...display.Block) (outcome, error) {
 	return outcome{Text: display.Blocks(blocks).Plain(), Blocks: blocks}, nil
 }
 
-// Item is a thing that has a name, and what it is for.
+// Item is a thing with a name and a description.
 type Item struct {
 	Name, About string
-	Authored    bool // About is not the program's own words
+	Authored    bool // About is not in coder's own words
 }
 
-// listed shows items, and below them what is to be said of files that are not as they should be.
+// listed shows items, and below them warnings about invalid files.
 func listed(items []Item, warnings []string) (blocks []display.Block) {
 	if len(items) > 0 {
 		var t display.Table

@@ -10,12 +10,11 @@ import (
 	"coder/internal/report/ledger"
 )
 
-// sourcesShown is how many sources of what fills the window are shown.
+// sourcesShown is the most sources of window content shown.
 const sourcesShown = 25
 
-// Sources tells where what fills the window comes from, what it cost in all
-// requests, what was dropped and where the provider's cache broke. Session is
-// what commands call it.
+// Sources shows where the window's content comes from, its cost in all requests, what was dropped and
+// where the provider's cache broke. session is its name in commands.
 func Sources(b *ledger.Book, session string) display.Blocks {
 	if len(b.Requests) == 0 {
 		return nil
@@ -23,7 +22,7 @@ func Sources(b *ledger.Book, session string) display.Blocks {
 	t := display.Table{Head: display.Words("source", "what", "in the window", "total sent", "from the cache", "cost")}
 	shown, more := 0, 0
 	for _, e := range b.Entries {
-		if e.Kind != ledger.Tool { // of these there are as many as there are, and each is told
+		if e.Kind != ledger.Tool { // tools are listed one by one
 			shown++
 		}
 		if shown > sourcesShown && e.Kind != ledger.Tool {
@@ -69,13 +68,13 @@ func Sources(b *ledger.Book, session string) display.Blocks {
 	return blocks
 }
 
-// requests says what all requests came to.
+// requests summarizes all requests.
 func requests(b *ledger.Book) string {
 	u := b.Total
 	return fmt.Sprintf(display.Form(len(b.Requests), "%d request: %d tokens sent, %d of them from the cache, %d received, cost %s", "%d requests: %d tokens sent, %d of them from the cache, %d received, cost %s"), len(b.Requests), u.In, u.Cached, u.Out, dollars(u.Cost, u))
 }
 
-// dollars is an amount; a dash if the price is not known.
+// dollars formats an amount; a dash if the price is unknown.
 func dollars(usd float64, of chat.Usage) string {
 	if usd == 0 && of.Unpriced {
 		return "-"

@@ -8,7 +8,7 @@ import (
 	"coder/internal/core/display"
 )
 
-// Status shows what this session runs with; more is what the program adds.
+// Status shows the session's configuration; more returns additional rows.
 func Status(more func(context.Context) [][]display.Cell) Command {
 	return Command{Name: "status", Looks: true, Help: "show the session's model, mode and settings", Run: func(ctx context.Context, c call) (outcome, error) {
 		set := c.Settings()
@@ -24,7 +24,7 @@ func Status(more func(context.Context) [][]display.Cell) Command {
 	}}
 }
 
-// StatusRow is a row of the status: what, and data of the person's own.
+// StatusRow returns a status row: a label and user data.
 func StatusRow(what, value string) []display.Cell {
 	return slices.Concat(display.Words(what), display.Data(value))
 }

@@ -9,19 +9,19 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// Task is a thing the session was asked to do, by the person or by its own model.
+// Task is work that the user or the session's own model requested.
 type Task struct {
 	Title   string
-	Status  string // in the program's own words
-	Sub     bool   // another agent does it
+	Status  string // in coder's own words
+	Sub     bool   // a subagent does it
 	Created time.Time
-	Waits   display.Cell // the question that waits for an answer, if one does
+	Waits   display.Cell // the open question, if any
 }
 
-// tasksShown is how many tasks a list shows.
+// tasksShown is the most tasks listed.
 const tasksShown = 12
 
-// Tasks lists what this session was asked to do, the newest first.
+// Tasks lists the session's tasks, newest first.
 func Tasks(read func(context.Context) ([]Task, error)) Command {
 	return Command{Name: "tasks", Looks: true, Help: "list the tasks of this session and their state", Run: func(ctx context.Context, c call) (outcome, error) {
 		all, err := read(ctx)

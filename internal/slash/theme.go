@@ -9,9 +9,9 @@ import (
 	"coder/internal/config"
 )
 
-// Theme shows the theme of the screen, or changes it at once and for later.
+// Theme shows the color theme, or changes it now and for later.
 func Theme(p Preferences) Command {
-	about, _ := config.AboutKey(themeKey) // there is such a setting
+	about, _ := config.AboutKey(themeKey) // the setting exists
 	return Command{
 		Name: "theme", Looks: true, Args: "[" + strings.Join(about.Values, "|") + "]", Help: "show the theme of the screen, or change it",
 		Run: func(_ context.Context, c call) (outcome, error) {

@@ -7,7 +7,7 @@ import (
 	"coder/internal/core/event"
 )
 
-// Todos shows what is to be done.
+// Todos shows the todo list.
 func Todos(list func() []event.Todo) Command {
 	return Command{Name: "todos", Looks: true, Help: "show the todo list", Run: func(context.Context, call) (outcome, error) {
 		var all display.Checklist

@@ -14,7 +14,7 @@ func Tools() Command {
 		t := display.Table{First: 16}
 		for s := range c.Settings().Tools.Specs() {
 			about := display.Cell{Text: tool.Brief(s.Name), Words: true}
-			if about.Text == "" { // it came from elsewhere
+			if about.Text == "" { // from another source
 				first, _, _ := strings.Cut(s.Doc, "\n")
 				first, _, _ = strings.Cut(first, ". ")
 				about = display.Cell{Text: strings.TrimSuffix(first, ".")}

@@ -9,10 +9,9 @@ import (
 	"coder/internal/policy/trust"
 )
 
-// Trust shows or changes whether the folder root is trusted. Settings are read
-// when the program starts. Entrusts reads what they would do, a line each, and
-// how to trust them as they were read; with an error they cannot be used. It is taken at
-// any time: the card of a check points to it.
+// Trust shows or changes whether the folder root is trusted. Settings are read when the program starts.
+// entrusts returns what they would do, a line each, and a function that trusts them as they were read;
+// on error they cannot be used. The command works at any time: the card of a check points to it.
 func Trust(book trust.Book, root string, entrusts func() (rows [][]display.Cell, give func() error, err error)) Command {
 	return Command{
 		Name: "trust", Reads: true, Args: "[yes|no]", Help: "show or change whether this folder is trusted",
@@ -39,7 +38,7 @@ func Trust(book trust.Book, root string, entrusts func() (rows [][]display.Cell,
 			blocks := display.Blocks{display.Text("this folder is " + Standing(book, root))}
 			files := trust.Settings(root)
 			if c.Args == "yes" && len(does) == 0 {
-				files = nil // they hold without trust, too
+				files = nil // they apply without trust too
 			}
 			if len(files) > 0 {
 				blocks = append(blocks, display.Text("it has its own settings: "+strings.Join(files, ", ")))
@@ -58,8 +57,7 @@ func Trust(book trust.Book, root string, entrusts func() (rows [][]display.Cell,
 	}
 }
 
-// Standing is how a folder stands now, which may not be how it stood when the
-// program started.
+// Standing describes a folder's current trust, which may differ from that when the program started.
 func Standing(book trust.Book, root string) string {
 	now, err := book.Of(root)
 	if err != nil {

@@ -13,11 +13,10 @@ import (
 	"coder/internal/record/undo"
 )
 
-// Revert takes back what turns did to files, or takes that back.
+// Revert undoes turns' file changes, or redoes them.
 type Revert func(context.Context, undo.Call) (undo.Plan, error)
 
-// Undo takes back what the last turn, one call, or the last change of one file did to
-// files.
+// Undo undoes the file changes of the last turn, of one call, or the last change of one file.
 func Undo(do Revert) Command {
 	return Command{
 		Name: "undo", Args: "[all|#N|FILE] [force] [dry]", Help: "undo file changes of the last turn, of call #N, or of one file",
@@ -25,7 +24,7 @@ func Undo(do Revert) Command {
 	}
 }
 
-// Redo takes the last Undo back.
+// Redo reverts the last Undo.
 func Redo(do Revert) Command {
 	return Command{
 		Name: "redo", Args: "[force] [dry]", Help: "undo the last /undo",
@@ -33,7 +32,7 @@ func Redo(do Revert) Command {
 	}
 }
 
-// revert walks one step through what turns did to files, and tells how it went.
+// revert undoes or redoes one step and reports the result.
 func revert(ctx context.Context, c call, name string, do Revert) (outcome, error) {
 	what, rest := options(c.Args)
 	what.NewID, what.Emit = func() string { return c.NewID(name) }, c.Emit
@@ -61,8 +60,8 @@ func revert(ctx context.Context, c call, name string, do Revert) (outcome, error
 	return say(undoReport(name, forced(name, what, rest), plan))
 }
 
-// options reads the words all, force and dry at either end of the arguments, and gives what
-// is between them: a file, which may have blanks in its name and stand in quotes.
+// options parses the words all, force and dry at either end of the arguments, and returns the rest: a
+// file, whose name may contain spaces and be quoted.
 func options(args string) (c undo.Call, rest string) {
 	rest = strings.TrimSpace(args)
 	take := func(word string) bool {
@@ -98,7 +97,7 @@ func options(args string) (c undo.Call, rest string) {
 	}
 }
 
-// forced is the command that also changes what the one that was given leaves.
+// forced returns the command that also changes what the given one skips.
 func forced(name string, c undo.Call, rest string) string {
 	words := []string{"/" + name}
 	if c.All {
@@ -110,7 +109,7 @@ func forced(name string, c undo.Call, rest string) string {
 	return strings.Join(append(words, "force"), " ")
 }
 
-// undoReport tells what came of undoing, or redoing, or what would.
+// undoReport describes the result of an undo or redo, or what it would do.
 func undoReport(name, force string, p undo.Plan) string {
 	lines := indented(p.Lines(force))
 	switch {
@@ -142,10 +141,10 @@ func indented(lines []string) []string {
 	return lines
 }
 
-// commandRunes is how much of a command is named.
+// commandRunes is the most shown of a command.
 const commandRunes = 80
 
-// commandsLeft tell of commands that what they did outside the workspace is not undone.
+// commandsLeft lists the commands whose effects outside the workspace are not undone.
 func commandsLeft(commands []string) []string {
 	if len(commands) == 0 {
 		return nil
@@ -157,7 +156,7 @@ func commandsLeft(commands []string) []string {
 	return []string{"  not undone outside this folder: " + strings.Join(slices.Compact(commands), ", ")}
 }
 
-// upshot says whether anything was done, or would be.
+// upshot says whether anything was changed, or would be.
 func upshot(name string, p undo.Plan) string {
 	done := map[string]string{"undo": "undone", "redo": "redone"}[name]
 	switch {

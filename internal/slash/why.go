@@ -18,40 +18,40 @@ import (
 	"coder/internal/tool/git"
 )
 
-// Provenance is where the lines of a file come from.
+// Provenance is the origin of a file's lines.
 type Provenance struct {
 	Name    string
 	Lines   []provenance.Line
 	Stories map[*provenance.Change]*provenance.Story
-	Commits []git.Blamed // of every line, where git was asked and knows
+	Commits []git.Blamed // by line, if git was asked and knows
 	NoGit   error        // why git could not be asked
-	Binary  bool         // the file is no text: it is told as one line
-	Unread  []string     // records that may tell more and cannot be read
+	Binary  bool         // not a text file: shown as one line
+	Unread  []string     // unreadable records that may contain more
 }
 
-// Older reports whether git had a line, counted from zero, before a moment.
+// Older reports whether git had line i, counted from 0, before a time.
 func (p *Provenance) Older(i int, than time.Time) bool {
 	commit := p.commit(i)
 	return commit.Commit != "" && commit.Time.Before(than.Truncate(time.Second))
 }
 
-// Doubt names for the lines that no session is known to have written the call that may
-// have, among those whose end is not known; the file was last written at modified.
+// Doubt attributes lines of unknown origin to a call that may have written them, among the calls of
+// unknown outcome; modified is the file's last change.
 func (p *Provenance) Doubt(unknown []*provenance.Change, modified time.Time) {
 	for i := range p.Lines {
 		l := &p.Lines[i]
 		l.Doubt(unknown)
 		if c := l.Perhaps; c != nil && (l.Until.IsZero() && modified.Before(c.Time.Truncate(time.Second)) || p.Older(i, c.Time)) {
-			l.Perhaps = nil // it was there before
+			l.Perhaps = nil // the line existed before
 		}
 	}
 }
 
-// storiesShown is how many calls are told of one file.
+// storiesShown is the most calls explained for one file.
 const storiesShown = 10
 
-// Why tells what stands behind a line that an agent wrote. Trace reads where the
-// lines of a file come from.
+// Why shows the prompt, call and approval behind a line that an agent wrote. trace reads the origin of a
+// file's lines.
 func Why(trace func(ctx context.Context, file string, line int) (*Provenance, error)) Command {
 	return Command{
 		Name: "why", Reads: true, Args: "FILE[:LINE]", Help: "show which prompt, call and approval a file or line comes from",
@@ -76,7 +76,7 @@ func Why(trace func(ctx context.Context, file string, line int) (*Provenance, er
 	}
 }
 
-// SplitLine reads FILE:LINE; the line is zero if none is named.
+// SplitLine parses FILE:LINE; the line is 0 if absent.
 func SplitLine(arg string) (file string, line int, err error) {
 	i := strings.LastIndexByte(arg, ':')
 	n, wrong := strconv.Atoi(arg[i+1:])
@@ -89,7 +89,7 @@ func SplitLine(arg string) (file string, line int, err error) {
 	return arg[:i], n, nil
 }
 
-// Explain tells what stands behind a line, or behind all if it is zero.
+// Explain shows the origin of a line, or of all lines if it is 0.
 func (p *Provenance) Explain(line int) ([]display.Block, error) {
 	switch {
 	case p.Binary:
@@ -132,7 +132,7 @@ func (p *Provenance) Explain(line int) ([]display.Block, error) {
 	return blocks, nil
 }
 
-// commit is what git says of a line, counted from zero.
+// commit returns git's blame for a line, counted from 0.
 func (p *Provenance) commit(i int) git.Blamed {
 	if p.Lines[i].BySession() || i >= len(p.Commits) {
 		return git.Blamed{}
@@ -140,7 +140,7 @@ func (p *Provenance) commit(i int) git.Blamed {
 	return p.Commits[i]
 }
 
-// row is an origin in a few words: who, when, what.
+// row summarizes an origin: who, when, what.
 func (p *Provenance) row(o provenance.Origin, commit git.Blamed) []display.Cell {
 	switch {
 	case o.BySession():
@@ -163,7 +163,7 @@ func (p *Provenance) row(o provenance.Origin, commit git.Blamed) []display.Cell 
 	return display.Words("not by a session", "", p.uncommitted())
 }
 
-// uncommitted is what is to be said of a line that no commit has.
+// uncommitted describes a line that is in no commit.
 func (p *Provenance) uncommitted() string {
 	if p.NoGit != nil {
 		return ""
@@ -171,7 +171,7 @@ func (p *Provenance) uncommitted() string {
 	return "not committed yet"
 }
 
-// Label is where a line, counted from zero, comes from, in few words.
+// Label summarizes the origin of a line, counted from 0.
 func (p *Provenance) Label(i int) display.Cell {
 	o, commit := p.Lines[i].Origin, p.commit(i)
 	row := p.row(o, commit)
@@ -186,7 +186,7 @@ func (p *Provenance) Label(i int) display.Cell {
 
 func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
-// explainLine tells of one line.
+// explainLine explains one line.
 func (p *Provenance) explainLine(line int) display.Table {
 	o, commit := p.Lines[line-1].Origin, p.commit(line-1)
 	if o.BySession() {
@@ -215,7 +215,7 @@ func (p *Provenance) explainLine(line int) display.Table {
 	return t
 }
 
-// unread tells which records may tell more and cannot be read.
+// unread lists unreadable records that may contain more.
 func (p *Provenance) unread() (rows [][]display.Cell) {
 	for _, what := range p.Unread {
 		rows = append(rows, display.Words("unread", what))
@@ -227,7 +227,7 @@ func fact(name, text string) []display.Cell {
 	return []display.Cell{{Text: name, Words: true}, {Text: sanitize.Line(text, 400)}}
 }
 
-// story tells how the call came about that wrote a line.
+// story explains how the call that wrote a line came about.
 func (p *Provenance) story(o provenance.Origin) display.Table {
 	c, s := o.By, p.Stories[o.By]
 	var t display.Table

@@ -2,24 +2,23 @@ package tool
 
 import "slices"
 
-// Class is what a tool is for. Whoever decides about tools looks at it, or at the plan of
-// a call, and never at a name.
+// Class is the purpose of a tool. Decisions about tools depend on
+// the class or on the plan of a call, never on the name.
 type Class uint8
 
-// The classes. A tool that no decision is about has the zero one, as those of other
-// programs do.
+// The classes. A tool that no decision depends on has the zero class, as do the tools of other programs.
 const (
 	Unclassed    Class = iota
 	ReadsFile          // by its path
 	ListsFolder        // by its path
-	FindsFiles         // by their names
+	FindsFiles         // by name
 	SearchesText       // in files
 	SearchesCode
 	NavigatesCode
-	EditsFile    // one
-	PatchesFiles // many
+	EditsFile    // one file
+	PatchesFiles // several files
 	RunsShell    // the command line under "command"
-	WatchesJobs  // that the shell runs in the background
+	WatchesJobs  // background jobs of the shell
 	ReadsGit
 	ChangesGit
 	Fetches
@@ -29,9 +28,9 @@ const (
 	EndsPlan
 	LoadsSkill
 	Delegates   // to another agent
-	FindsTools  // that are not offered yet
-	GivesAnswer // in the form that was asked for
-	KeepsMemory // that the person owns
+	FindsTools  // tools that are not advertised yet
+	GivesAnswer // in the requested form
+	KeepsMemory // the user's memory
 )
 
 type ours struct {
@@ -41,8 +40,8 @@ type ours struct {
 	about string
 }
 
-// own are our own tools: their names in calls, rules and records, and what they do in a
-// few words for people. Tools of a group are offered under its name.
+// own are coder's own tools: their names in calls, rules and records, and short descriptions for users.
+// Tools of a group are advertised under the group's name.
 var own = []ours{
 	{"read", ReadsFile, "", "read a file"},
 	{"list", ListsFolder, "", "list a folder"},
@@ -87,13 +86,13 @@ func ourOwn(name string) ours {
 	return own[i]
 }
 
-// ClassOf is the class of the tool of ours that a call or a record names.
+// ClassOf returns the class of coder's own tool with the name in a call or record.
 func ClassOf(name string) Class { return ourOwn(name).class }
 
-// Brief is what a tool of ours does, for people; "" if it is none.
+// Brief returns a short description of coder's own tool for users, or "" for any other name.
 func Brief(name string) string { return ourOwn(name).about }
 
-// Names are the names of our own tools of some classes; of all if none is named.
+// Names returns the names of coder's own tools of some classes, or of all classes.
 func Names(classes ...Class) (names []string) {
 	for _, t := range own {
 		if len(classes) == 0 || slices.Contains(classes, t.class) {
@@ -103,7 +102,7 @@ func Names(classes ...Class) (names []string) {
 	return names
 }
 
-// InGroup are the names of our own tools that are offered under the name of a group.
+// InGroup returns the names of coder's own tools that are advertised under a group's name.
 func InGroup(group string) (names []string) {
 	for _, t := range own {
 		if group != "" && t.group == group {
@@ -113,7 +112,7 @@ func InGroup(group string) (names []string) {
 	return names
 }
 
-// First is the name of the first tool of a class, and whether it is there and switched on.
+// First returns the name of the first tool of a class, and whether it exists and is on.
 func (s Set) First(c Class) (name string, on bool) {
 	for _, spec := range s.specs {
 		if spec.Class == c {

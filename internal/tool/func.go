@@ -18,17 +18,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Func is a Tool made from typed functions. In must be a struct; its fields
-// and their tags give the schema: `json` the name (omitzero or omitempty makes
-// it optional), `doc` the description, `enum` the allowed values separated by
-// "|", `also` other names by which models call the argument. One that is
-// `hidden` is understood but not offered.
+// Func is a Tool made from typed functions. In must be a struct; its fields and their tags give the
+// schema: `json` the name (omitzero or omitempty makes it optional), `doc` the description, `enum` the
+// allowed values separated by "|", `also` other names that models use for the argument. A `hidden`
+// argument is accepted but not advertised.
 type Func[In any] struct {
 	Name, Doc string
 	Aliases   []Alias
 	Plan      func(context.Context, In) (Plan, error)
 	Do        func(context.Context, In, io.Writer) (Result, error)
-	// Work takes the place of Plan and Do where the plan finds what the work needs.
+	// Work replaces Plan and Do if planning already finds what the work needs.
 	Work func(context.Context, In) (Plan, Run, error)
 }
 
@@ -63,7 +62,7 @@ func (f Func[In]) Prepare(ctx context.Context, args json.RawMessage) (Call, erro
 	return c, nil
 }
 
-// planError is the error of a call that cannot be planned, and what it is about.
+// planError is the error of a call that cannot be planned, with the call's title.
 type planError struct {
 	title string
 	err   error
@@ -72,10 +71,10 @@ type planError struct {
 func (e *planError) Error() string { return e.err.Error() }
 func (e *planError) Unwrap() error { return e.err }
 
-// Titled is the error of a call that is not run, with what the call is about.
+// Titled returns the error of a call that does not run, with the call's title.
 func Titled(title string, err error) error { return &planError{title, err} }
 
-// About is what a call is about that could not be planned, as far as that is known.
+// About returns the title in the error of a call that could not be planned, or "".
 func About(err error) string {
 	var e *planError
 	if errors.As(err, &e) {
@@ -84,8 +83,7 @@ func About(err error) string {
 	return ""
 }
 
-// ArgumentError is the error of a call whose arguments are not those that the
-// tool takes.
+// ArgumentError is the error of a call with wrong arguments for its tool.
 type ArgumentError struct {
 	Tool string
 	Err  error
@@ -103,17 +101,17 @@ func (c planned) Plan() Plan { return c.plan }
 
 func (c planned) Run(ctx context.Context, out io.Writer) (Result, error) { return c.run(ctx, out) }
 
-// arguments is what a struct type says about a tool's arguments.
+// arguments describes a tool's arguments as given by a struct type.
 type arguments struct {
 	schema     json.RawMessage
-	properties                  // those that are offered
-	names      func() spellings // how they are given; read when the tool is first called
+	properties                  // those advertised
+	names      func() spellings // built at the first call
 }
 
-// spellings are the ways in which arguments are given.
+// spellings are the accepted names of arguments.
 type spellings struct {
-	own     []string          // their names
-	offered []string          // of those that are not hidden
+	own     []string          // the tool's own names
+	offered []string          // without the hidden ones
 	also    map[string]string // folded other name → name
 	enums   map[string][]string
 }
@@ -165,8 +163,7 @@ func readSpellings(t reflect.Type) spellings {
 // fold makes file_path, filePath and FilePath one name.
 func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 
-// Named is arguments under the tool's own names for them, as who looks at a call
-// expects them; those that the tool does not take are left as they are.
+// Named returns args under the tool's own names; unknown arguments stay unchanged.
 func (s Spec) Named(args json.RawMessage) json.RawMessage {
 	if s.arguments == nil {
 		return args
@@ -182,8 +179,7 @@ func (s Spec) Named(args json.RawMessage) json.RawMessage {
 	return b
 }
 
-// named reads arguments by the tool's own names, and reports whether any was called
-// otherwise.
+// named parses arguments by the tool's own names, and reports whether any had another name.
 func (a *arguments) named(raw json.RawMessage) (named map[string]json.RawMessage, renamed bool, err error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
@@ -196,7 +192,7 @@ func (a *arguments) named(raw json.RawMessage) (named map[string]json.RawMessage
 	named = make(map[string]json.RawMessage, len(given))
 	for k, v := range given {
 		if bytes.Equal(v, []byte("null")) {
-			continue // as good as not given, whatever it is called
+			continue // null counts as absent under any name
 		}
 		name := k
 		if !slices.Contains(names.own, k) {
@@ -220,7 +216,7 @@ func (a *arguments) named(raw json.RawMessage) (named map[string]json.RawMessage
 	return named, renamed, nil
 }
 
-// decode reads raw into in, and says what is wrong in words a model can act on.
+// decode decodes raw into in. Its error tells the model what to correct.
 func (a *arguments) decode(raw json.RawMessage, in any) error {
 	named, _, err := a.named(raw)
 	if err != nil {
@@ -255,7 +251,7 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 	return nil
 }
 
-// meant is what a value that does not fit its type was likely meant to be: the
+// meant returns the probable meaning of a value with the wrong type: the
 // text of a string as a value, a number such as 5.0 as an integer.
 func meant(raw json.RawMessage, kind reflect.Kind) (json.RawMessage, bool) {
 	if kind == reflect.String {
@@ -269,7 +265,7 @@ func meant(raw json.RawMessage, kind reflect.Kind) (json.RawMessage, bool) {
 	case reflect.Bool:
 		return bytes.ToLower(raw), true
 	case reflect.Int, reflect.Int64:
-		const exact = 1 << 53 // beyond it a float64 skips integers
+		const exact = 1 << 53 // beyond this, float64 skips integers
 		if f, err := strconv.ParseFloat(string(raw), 64); err == nil && f == math.Trunc(f) && math.Abs(f) < exact {
 			return strconv.AppendInt(nil, int64(f), 10), true
 		}
@@ -277,8 +273,8 @@ func meant(raw json.RawMessage, kind reflect.Kind) (json.RawMessage, bool) {
 	return raw, true
 }
 
-// appendSchema appends what JSON Schema says of t, and of the field it is the
-// type of, with its keys in the order of the alphabet.
+// appendSchema appends the JSON Schema of t and of the field
+// of that type, with its keys in alphabetical order.
 func appendSchema(b []byte, t reflect.Type, field reflect.StructTag) []byte {
 	b = append(b, '{')
 	if t.Kind() == reflect.Map {
@@ -293,13 +289,13 @@ func appendSchema(b []byte, t reflect.Type, field reflect.StructTag) []byte {
 	switch t.Kind() {
 	case reflect.Slice:
 		b = append(appendSchema(append(b, `"items":`...), t.Elem(), ""), ',')
-	case reflect.Struct: // closed by decode, which says what it does not know
+	case reflect.Struct: // closed by decode, which reports unknown members
 		b = append(argumentsOf(t).properties.append(b), ',')
 	}
 	return append(append(append(b, `"type":"`...), typeOf(t)...), `"}`...)
 }
 
-// typeOf is what JSON Schema calls t.
+// typeOf returns the JSON Schema name of t.
 func typeOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -318,8 +314,7 @@ func typeOf(t reflect.Type) string {
 	panic("tool: no schema for " + t.String()) // found at start-up by NewSet
 }
 
-// properties are what JSON Schema says of an object: its properties, and
-// those it must have.
+// properties are the JSON Schema of an object: its properties, and the required ones.
 type properties struct {
 	all      []property
 	required []string
@@ -330,7 +325,7 @@ type property struct {
 	schema []byte
 }
 
-// schema is the schema of the object, its properties in the order of their names.
+// schema returns the schema of the object, its properties in alphabetical order.
 func (p properties) schema() json.RawMessage {
 	slices.SortFunc(p.all, func(x, y property) int { return cmp.Compare(x.name, y.name) })
 	return append(p.append([]byte{'{'}), `,"type":"object"}`...)

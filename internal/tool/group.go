@@ -11,28 +11,27 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// Group is several tools that are one idea. They are offered under one name,
-// with an argument that says which of them is meant, so that what they have in
-// common is described once. Each is judged, recorded and understood by its own
-// name.
+// Group combines several tools that are one idea. They are advertised under one
+// name, with an argument that selects the tool, so that their common part is
+// described once. Each is judged, recorded and called under its own name.
 type Group struct {
 	Name, Doc string
 	Members   []Member
 }
 
-// Member is a tool of a group: what it is called there.
+// Member is a tool of a group with its name there.
 type Member struct {
 	Action string
 	Tool   Tool
 }
 
-// actionArg is the argument that says which tool of a group is meant.
+// actionArg is the argument that selects a tool of a group.
 const actionArg = "action"
 
-// Spec describes all of the group.
+// Spec describes the whole group.
 func (g Group) Spec() Spec { return g.without(func(string) bool { return false }) }
 
-// without describes the group without the tools that off names.
+// without describes the group without the tools for which off is true.
 func (g Group) without(off func(name string) bool) Spec {
 	var all properties
 	var actions []string
@@ -58,15 +57,15 @@ func (g Group) without(off func(name string) bool) Spec {
 	return Spec{Name: g.Name, Doc: strings.TrimSpace(g.Doc), Class: ClassOf(g.Name), Schema: all.schema()}
 }
 
-// Of finds the tool that a call of the group means, and the arguments for it. A
-// call without any means the tool that needs none.
+// Of returns the tool that a call of the group selects, and its arguments.
+// A call without arguments selects the tool that needs none.
 func (g Group) Of(args json.RawMessage) (Tool, json.RawMessage, error) {
 	var given map[string]json.RawMessage
 	if len(args) > 0 && json.Unmarshal(args, &given) != nil {
 		return nil, nil, &ArgumentError{g.Name, errors.New("arguments must be a JSON object")}
 	}
 	var action string
-	_ = json.Unmarshal(given[actionArg], &action) // what is no text names no tool
+	_ = json.Unmarshal(given[actionArg], &action) // anything but a string selects no tool
 	var actions []string
 	for _, m := range g.Members {
 		if len(given) == 0 && len(m.Tool.Spec().properties.required) == 0 || fold(m.Action) == fold(action) || fold(m.Tool.Spec().Name) == fold(action) {
@@ -78,7 +77,7 @@ func (g Group) Of(args json.RawMessage) (Tool, json.RawMessage, error) {
 	return nil, nil, &ArgumentError{g.Name, fmt.Errorf("argument %q must be one of %s", actionArg, strings.Join(actions, ", "))}
 }
 
-// Prepare refuses: what is prepared, and then judged, is the tool that is meant.
+// Prepare returns an error: coder prepares and judges the selected tool instead.
 func (g Group) Prepare(context.Context, json.RawMessage) (Call, error) {
 	return nil, fmt.Errorf("%s is a group of tools", g.Name)
 }

@@ -7,24 +7,23 @@ import (
 	"slices"
 )
 
-// Set is an immutable, ordered collection of tools. A turn takes one Set at
-// its start and uses it throughout, so what is advertised is what can run.
+// Set is an immutable, ordered collection of tools. A turn uses one
+// Set from start to end, so what is advertised is what can run.
 type Set struct {
 	order    []Tool
 	specs    []Spec
-	group    []string // of each tool, "" if it is in none
+	group    []string // of each tool; "" if it has none
 	dialect  string
 	byName   map[string]int // folded name or alias → index
 	off      func(name string) bool
 	unspoken func(name string) bool
 
-	own        int // how many there were from the start
-	generation int // of those beside them
+	own        int // number of original tools
+	generation int // of the tools added by Beside
 }
 
-// NewSet gathers tools, refusing bad or repeated names. The tools of a group
-// are there by their own names too. A name beats an alias, an earlier alias a
-// later one.
+// NewSet returns a set of tools, or an error for bad or repeated names. The tools of a group are also in the
+// set by their own names. A name takes precedence over an alias, an earlier alias over a later one.
 func NewSet(tools ...Tool) (Set, error) {
 	s := Set{byName: make(map[string]int, 3*len(tools))}
 	for _, t := range tools {
@@ -63,10 +62,9 @@ func (s *Set) add(t Tool, group string) error {
 	return nil
 }
 
-// Beside returns s with more tools after those it was made of, in the place of
-// any that stood there. What s has switched off stays so, and so does its
-// dialect. One whose name is taken is left out. Generation tells one set of more
-// tools from another.
+// Beside returns s with more tools after the original ones, in place of any added
+// before. It keeps the dialect and what is switched off. A tool with a name
+// already in use is left out. generation identifies a set of added tools.
 func (s Set) Beside(generation int, more ...Tool) Set {
 	s.order, s.specs, s.generation = slices.Clip(s.order[:s.own]), slices.Clip(s.specs[:s.own]), generation
 	s.group = slices.Clip(s.group[:s.own])
@@ -88,33 +86,31 @@ func (s Set) Beside(generation int, more ...Tool) Set {
 	return s
 }
 
-// Generation is that of the tools that stand beside those s was made of.
+// Generation returns the generation of the tools added by [Set.Beside].
 func (s Set) Generation() int { return s.generation }
 
-// In returns s advertising its tools under their names in dialect; "" means
-// their own. Other dialects know no groups: their tools are advertised one by one.
+// In returns s with its tools advertised under their names in dialect; "" means their own names. Other
+// dialects have no groups: their tools are advertised one by one.
 func (s Set) In(dialect string) Set {
 	s.dialect = dialect
 	return s
 }
 
-// Without returns s with the tools that off names switched off, by their own
-// name or by that of their group: they are not advertised. They can still be
-// looked up, so that a model which calls one nevertheless is told why it may not.
+// Without returns s with tools switched off, by their own name or their group's: they are not
+// advertised. Lookup still finds them, so that a model that calls one gets the reason why it may not.
 func (s Set) Without(off func(name string) bool) Set {
 	s.off = off
 	return s
 }
 
-// Unspoken returns s without a word about the tools that name says: they are
-// not advertised, and run if they are called.
+// Unspoken returns s without advertising the tools for which name is true. They run if they are called.
 func (s Set) Unspoken(name func(string) bool) Set {
 	s.unspoken = name
 	return s
 }
 
-// Off reports whether the tool of this name is switched off, or would be if it
-// were there. A group is if all of its tools are.
+// Off reports whether the tool of this name is switched off, or
+// would be if it existed. A group is off if all its tools are.
 func (s Set) Off(name string) bool {
 	i, ok := s.byName[fold(name)]
 	if !ok || s.off == nil {
@@ -126,7 +122,7 @@ func (s Set) Off(name string) bool {
 	return s.off(s.specs[i].Name) || s.group[i] != "" && s.off(s.group[i])
 }
 
-// Group is the group that the tool of this name is in, "" if it is in none.
+// Group returns the group of the tool with this name, or "".
 func (s Set) Group(name string) string {
 	i, ok := s.byName[fold(name)]
 	if !ok {
@@ -135,7 +131,7 @@ func (s Set) Group(name string) string {
 	return s.group[i]
 }
 
-// Lookup finds a tool by its name or an alias, in any case.
+// Lookup returns the tool with a name or an alias, in any case.
 func (s Set) Lookup(name string) (Tool, bool) {
 	i, ok := s.byName[fold(name)]
 	if !ok {
@@ -144,11 +140,10 @@ func (s Set) Lookup(name string) (Tool, bool) {
 	return s.order[i], true
 }
 
-// Len is how many tools there are.
+// Len returns the number of tools.
 func (s Set) Len() int { return len(s.order) }
 
-// Specs yields the descriptions of the tools that are advertised, in order and
-// named in the set's dialect.
+// Specs yields the descriptions of the advertised tools, in order and with their names in the set's dialect.
 func (s Set) Specs() iter.Seq[Spec] {
 	return func(yield func(Spec) bool) {
 		for i, sp := range s.specs {
@@ -171,5 +166,5 @@ func (s Set) Specs() iter.Seq[Spec] {
 	}
 }
 
-// foreign reports whether tools are advertised as another agent's are.
+// foreign reports whether tools are advertised like another agent's.
 func (s Set) foreign() bool { return s.dialect == Sema || s.dialect == CoAuthor }

@@ -1,5 +1,5 @@
-// Package bang reads the command lines that a person types behind !: which of them
-// get the person's terminal, and what the person should know about the rest.
+// Package bang reads the ! lines that the user types: which ones get
+// the user's terminal, and what to tell the user about the others.
 package bang
 
 import (
@@ -12,22 +12,22 @@ import (
 	"coder/internal/tool"
 )
 
-// Line is a command line of the person's.
+// Line is a ! line that the user typed.
 type Line struct {
 	report   risk.Report
-	terminal bool        // it gets the terminal
-	warned   atomic.Bool // the person knows that it wants the terminal
+	terminal bool        // whether the line gets the terminal
+	warned   atomic.Bool // the user was told that the line needs the terminal
 }
 
-// Read reads a line. It gets the terminal if it runs one of programs, or a program that
-// talks with the person at a terminal, or if the person says so.
+// Read parses a line. The line gets the terminal if the user forces it,
+// or if the line runs one of programs or any other interactive program.
 func Read(line string, forced bool, programs []string) *Line {
 	l := &Line{report: risk.Read(line)}
 	l.terminal = forced || l.runs(func(c risk.Command, words []string) bool { return wantsTerminal(c, words, programs) })
 	return l
 }
 
-// runs reports whether the line runs such a command.
+// runs reports whether the line runs a command that matches.
 func (l *Line) runs(such func(c risk.Command, words []string) bool) bool {
 	return slices.ContainsFunc(l.report.Simple, func(c risk.Command) bool {
 		words := wordsOf(c)
@@ -38,7 +38,7 @@ func (l *Line) runs(such func(c risk.Command, words []string) bool) bool {
 	})
 }
 
-// Context gives the line's call the terminal if the line is to have it.
+// Context gives the line's call the terminal if the line needs it.
 func (l *Line) Context(ctx context.Context) context.Context {
 	if l.terminal {
 		return tool.WithTerminal(ctx)
@@ -46,19 +46,18 @@ func (l *Line) Context(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Unconfined reports whether the line runs a program as another user, which no sandbox lets
-// anybody become.
+// Unconfined reports whether the line runs a program as another user, which is impossible in a sandbox.
 func (l *Line) Unconfined() bool {
 	return l.runs(func(_ risk.Command, words []string) bool { return slices.Contains(elevated, words[0]) })
 }
 
-// elevated are the programs that make one another user.
+// elevated lists the programs that run a command as another user.
 var elevated = []string{"sudo", "su", "doas", "pkexec"}
 
 const wantsIt = "it seems to need a terminal: put !! before the command"
 
-// Hears is what the person is told when the line prints text, or "": a program that says
-// that its terminal is none goes on, and may wait for one without end.
+// Hears returns what to tell the user when the line prints text, or "". A program
+// that reports a missing terminal keeps running, and may wait for one forever.
 func (l *Line) Hears(text string) string {
 	text = strings.ToLower(text)
 	says := strings.Contains(text, "output is not to a terminal") || strings.Contains(text, "input is not from a terminal")
@@ -68,7 +67,7 @@ func (l *Line) Hears(text string) string {
 	return ""
 }
 
-// Ended is what the person is told of how the line ended.
+// Ended returns notes for the user about how the line ended.
 func (l *Line) Ended(r tool.ShellResult) (notes []string) {
 	says := func(what string) bool { return strings.Contains(strings.ToLower(r.Stderr), what) }
 	if r.ExitCode != 0 && !r.Terminal && slices.ContainsFunc(lacked, says) && !l.warned.Load() {
@@ -80,7 +79,7 @@ func (l *Line) Ended(r tool.ShellResult) (notes []string) {
 	return notes
 }
 
-// lacked is what programs say that fail because nobody is there to ask.
+// lacked lists what programs print if they fail for lack of a terminal.
 var lacked = []string{
 	"eoferror", "not a tty", "not a terminal", "no tty", "inappropriate ioctl", "a terminal is required", "not from a terminal", "not to a terminal",
 }

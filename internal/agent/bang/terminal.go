@@ -8,16 +8,15 @@ import (
 	"coder/internal/policy/risk"
 )
 
-// wantsTerminal reports whether a command is one of programs, or talks with the person
-// at a terminal: an interpreter that is given nothing to run, a container with -it. A
-// program may be named with its first arguments: git commit.
+// wantsTerminal reports whether a command is one of programs or is interactive: an interpreter without
+// a script, a container with -it. A program may be named with its first arguments: git commit.
 func wantsTerminal(c risk.Command, words, programs []string) bool {
 	named := slices.ContainsFunc(programs, func(p string) bool { return begins(words, strings.Fields(p)) })
 	return named && !onlyPrints(words, c.Output) || !c.Input && talks(words) || opens(words)
 }
 
-// wordsOf are the words of a command, its program named without its folder. Options of
-// git that may stand before its subcommand are left out.
+// wordsOf returns the words of a command, with its program named without
+// a folder. It omits git options that may precede the subcommand.
 func wordsOf(c risk.Command) []string {
 	words := append([]string{chosen(c.Word)}, c.Args...)
 	if c.Name != "" {
@@ -33,8 +32,7 @@ func wordsOf(c risk.Command) []string {
 	return words
 }
 
-// chosen is the kind of program that a variable names by the person's choice, or "":
-// $EDITOR is some editor.
+// chosen returns the kind of program that a variable names, or "": $EDITOR is some editor.
 func chosen(word string) string {
 	name, braced := strings.CutPrefix(strings.TrimPrefix(word, "$"), "{")
 	if braced {
@@ -51,9 +49,8 @@ func chosen(word string) string {
 	return ""
 }
 
-// onlyPrints reports whether a program that else takes the terminal prints something and
-// ends: it is asked about itself, or for no more than text, or shows things and its output
-// goes to another.
+// onlyPrints reports whether a program that normally takes the terminal only prints
+// something and ends: it prints help or plain text, or a pager's output goes elsewhere.
 func onlyPrints(words []string, heard bool) bool {
 	asked := func(options ...string) bool {
 		return slices.ContainsFunc(words[1:], func(w string) bool { return slices.Contains(options, w) })
@@ -69,8 +66,8 @@ func onlyPrints(words []string, heard bool) bool {
 	return heard && slices.Contains([]string{"less", "more", "most", "man", "info", "pager", "sensible-pager", "watch"}, words[0])
 }
 
-// begins reports whether words begin with names, whatever options stand between them. An
-// option that is named may stand anywhere: git rebase HEAD~2 -i is git rebase -i.
+// begins reports whether words begin with names, ignoring options between them.
+// An option in names may occur anywhere: git rebase HEAD~2 -i is git rebase -i.
 func begins(words, names []string) bool {
 	if len(names) == 0 || words[0] != names[0] {
 		return false
@@ -91,13 +88,13 @@ func begins(words, names []string) bool {
 	return true
 }
 
-// opens reports whether a program gives the one that it runs a terminal of its own.
+// opens reports whether a program opens a terminal of its own for the program that it runs.
 func opens(words []string) bool {
 	return words[0] == "xargs" && (slices.Contains(words, "-o") || slices.Contains(words, "--open-tty"))
 }
 
-// talks reports whether a program talks with the person at its terminal: an interpreter
-// that is given nothing to run, a shell that reads a line, a container that is asked to.
+// talks reports whether a program is interactive: an interpreter without a
+// script, a shell builtin that reads a line, a container with a terminal.
 func talks(words []string) bool {
 	args := words[1:]
 	switch name := strings.TrimRight(words[0], "0123456789."); {
@@ -128,9 +125,9 @@ var (
 		"python", "ipython", "bpython", "pypy", "node", "deno", "bun", "irb", "pry", "ghci", "lua", "luajit", "R", "julia", "jshell", "scala", "clj", "iex", "erl", "ocaml", "utop",
 		"perl", "php", "tclsh", "guile", "racket", "sbcl", "swift", "octave", "gp", "bc", "dc", "ftp", "nslookup", "redis-cli", "mongosh", "duckdb", "clickhouse-client",
 	}
-	goOn       = []string{"python", "ipython", "pypy", "node"}                 // with -i they talk when what they were given to run has ended
-	talking    = []string{"pdb", "ipdb", "pudb", "code", "asyncio", "IPython"} // modules of Python
+	goOn       = []string{"python", "ipython", "pypy", "node"}                 // with -i they become interactive after the script
+	talking    = []string{"pdb", "ipdb", "pudb", "code", "asyncio", "IPython"} // Python modules
 	containers = []string{"docker", "podman", "nerdctl", "kubectl", "oc"}
-	// stillTalks are options with which an interpreter is given nothing to run.
+	// stillTalks lists options that leave an interpreter interactive.
 	stillTalks = []string{"-i", "-q", "-l", "-a", "-I", "-B", "-E", "--login", "--interactive", "--norc", "--noprofile", "--quiet", "--no-banner", "--posix"}
 )

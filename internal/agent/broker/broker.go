@@ -1,12 +1,9 @@
-// Package broker puts questions to whoever is in charge, one at a time, and on
-// the record: a request is written down before anyone waits for its answer,
-// and every request that is not withdrawn gets exactly one response.
+// Package broker asks the user questions, one at a time, and records them: it records a request before
+// anyone waits for its answer, and every request that is not withdrawn gets exactly one response.
 //
-// What is asked is always the question as it is made now. One that was open
-// when an earlier process died is put again under the same id if it is still
-// the same question; an answer given then still counts, for the call it was
-// given for and no other. A question on record that is no longer the one to be
-// asked is void.
+// A question always shows the current request. If a question was open when an earlier process died and
+// is still the same, the broker asks it again under the same id; an answer to the earlier question
+// still counts, but only for its own call. A recorded question that no longer matches its call is void.
 package broker
 
 import (
@@ -21,10 +18,10 @@ import (
 	"coder/internal/core/uip"
 )
 
-// Itself is the actor of an answer that closes a question which does not count.
+// Itself is the actor of an answer that closes a void question or replaces an invalid answer.
 const Itself = "broker"
 
-// Broker serves the questions of one session. Use [New].
+// Broker asks the questions of one session. Use [New].
 type Broker struct {
 	person uip.Interactor
 	slot   chan struct{} // holds the one open interaction
@@ -33,11 +30,11 @@ type Broker struct {
 	past map[string]exchange
 }
 
-// exchange is what the record says was asked about a call, and answered.
+// exchange is a recorded question about a call, and its answer.
 type exchange struct {
-	whole    uip.Request   // as it was put: about this call, or a card
-	part     uip.Request   // of it, about this call
-	response *uip.Response // to part
+	whole    uip.Request   // as it was asked: about this call, or a card
+	part     uip.Request   // the part about this call
+	response *uip.Response // the answer to part
 }
 
 // New returns a Broker that asks person.
@@ -45,13 +42,12 @@ func New(person uip.Interactor) *Broker {
 	return &Broker{person: person, slot: make(chan struct{}, 1), past: make(map[string]exchange)}
 }
 
-// Recall tells b what the record says about a call that has not run yet: that q
-// was the last that was asked about it, alone or with others, and what was
-// answered if anything was. A question that is about no call goes by its own id. The caller makes sure that the answer is one that
-// this user gave to q.
+// Recall gives b the recorded question and answer for a call that has not run yet: q is the
+// last question about the call, alone or on a card, and a is its answer, if any. A question
+// without a call goes by its own id. The caller makes sure that this user gave a to q.
 func (b *Broker) Recall(callID string, q uip.Request, a *uip.Response) {
 	if a != nil && a.Author == Itself {
-		return // q was void, and the call is asked about anew
+		return // q was void; the call needs a new question
 	}
 	x := exchange{q, q, a}
 	for _, part := range q.Parts {
@@ -69,7 +65,7 @@ func (b *Broker) Recall(callID string, q uip.Request, a *uip.Response) {
 	b.past[callID] = x
 }
 
-// On returns an Interactor that keeps its questions and answers in sink.
+// On returns an Interactor that records its questions and answers in sink.
 func (b *Broker) On(sink event.Sink) uip.Interactor {
 	return uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
 		select {
@@ -81,7 +77,7 @@ func (b *Broker) On(sink event.Sink) uip.Interactor {
 		if q.Kind == uip.Composite && q.CallID() == "" {
 			return b.askAll(ctx, sink, q)
 		}
-		if x, ok := b.recalled(cmp.Or(q.CallID(), q.ID)); ok { // its answer may be in the past
+		if x, ok := b.recalled(cmp.Or(q.CallID(), q.ID)); ok { // it may have been answered already
 			switch {
 			case x.response != nil && q.Same(x.part):
 				return renamed(*x.response, x.part, q), nil
@@ -96,8 +92,8 @@ func (b *Broker) On(sink event.Sink) uip.Interactor {
 	})
 }
 
-// askAll puts the parts of a card that have no answer in the past as one
-// question: under its own id if that was open, and is still the same.
+// askAll asks the parts of a card without a recorded answer as one
+// question: under its own id if it was open and is still the same.
 func (b *Broker) askAll(ctx context.Context, sink event.Sink, q uip.Request) (uip.Response, error) {
 	answer := uip.Response{ID: q.ID, TaskID: q.TaskID}
 	var fresh []uip.Request
@@ -136,14 +132,13 @@ func (b *Broker) askAll(ctx context.Context, sink event.Sink, q uip.Request) (ui
 	return answer, err
 }
 
-// putAgain puts q under the ids that it was asked under.
+// putAgain asks q under the ids of the earlier question.
 func (b *Broker) putAgain(ctx context.Context, sink event.Sink, q, asked uip.Request) (uip.Response, error) {
 	a, err := b.put(ctx, sink, q.Under(asked))
 	return renamed(a, asked, q), err
 }
 
-// renamed is an answer to asked with the ids of q and its parts, which is otherwise the
-// same.
+// renamed returns a copy of a, the answer to asked, with the ids of q and its parts.
 func renamed(a uip.Response, asked, q uip.Request) uip.Response {
 	parts := make([]uip.Response, len(q.Parts))
 	for i, part := range q.Parts {
@@ -154,14 +149,14 @@ func renamed(a uip.Response, asked, q uip.Request) uip.Response {
 	return a
 }
 
-// What is said of a question on record that is not the one to be asked: about a call, or else.
+// Notices for a recorded question that is no longer valid: about a call, and about anything else.
 const (
 	voided  = "the recorded question about %s is void: the call has changed and needs approval again"
 	changed = "asked again because something changed: %s"
 )
 
-// void puts aside what the record says about a call: it was asked about
-// another, or as something else. A question that was open is closed.
+// void discards the recorded question about a call, because it was about
+// another call or its text changed. It closes the question if it was open.
 func (b *Broker) void(ctx context.Context, sink event.Sink, x exchange, q uip.Request) error {
 	b.Forget(x.whole)
 	text := fmt.Sprintf(voided, q.Display.Title)
@@ -177,14 +172,14 @@ func (b *Broker) void(ctx context.Context, sink event.Sink, x exchange, q uip.Re
 	return record(ctx, sink, q.TaskID, Itself, event.Notice{Level: event.Warn, Text: text})
 }
 
-// Forget drops what is known of a question that is open, for all its calls.
+// Forget drops an open question for all its calls.
 func (b *Broker) Forget(asked uip.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	maps.DeleteFunc(b.past, func(_ string, x exchange) bool { return x.response == nil && x.whole.ID == asked.ID })
 }
 
-// askNew puts a question that is not on record yet.
+// askNew records and asks a new question.
 func (b *Broker) askNew(ctx context.Context, sink event.Sink, q uip.Request) (uip.Response, error) {
 	if err := record(ctx, sink, q.TaskID, q.Author, event.InteractionRequested{Request: q}); err != nil {
 		return uip.Response{}, err
@@ -192,7 +187,7 @@ func (b *Broker) askNew(ctx context.Context, sink event.Sink, q uip.Request) (ui
 	return b.put(ctx, sink, q)
 }
 
-// recalled takes what is known of a call from before, once.
+// recalled returns the recorded exchange about a call and removes it.
 func (b *Broker) recalled(callID string) (exchange, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -204,9 +199,8 @@ func (b *Broker) recalled(callID string) (exchange, bool) {
 	return exchange{}, false
 }
 
-// put asks the person, makes sure that what comes back answers q, and puts it
-// on record. Where there is nobody, or the answer does not fit, the answer is
-// no. A question that is parked stays open.
+// put asks the user, checks that the response answers q, and records it. Without a user,
+// or if the response does not fit, the answer is no. A parked question stays open.
 func (b *Broker) put(ctx context.Context, sink event.Sink, q uip.Request) (uip.Response, error) {
 	a, err := b.person.Ask(ctx, q)
 	switch {

@@ -1,11 +1,10 @@
-// Package compact shortens a conversation that has grown too long for its
-// model. It only computes: messages go in and messages come out, and the caller
-// asks the model and records what was decided.
+// Package compact shortens a conversation that has grown too long for its model. It
+// only computes on messages; the caller asks the model and records the decisions.
 //
-// Three promises hold whatever the conversation:
-//  1. A call is never parted from its result.
-//  2. What the person said survives, shortened at most.
-//  3. The result is smaller than what it replaces, or the caller is told.
+// Package compact guarantees for every conversation:
+//  1. A call is never separated from its result.
+//  2. The user's words survive, at most shortened.
+//  3. The result is smaller than what it replaces, or the caller gets an error.
 package compact
 
 import (
@@ -16,36 +15,35 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// Defaults and shares of the limit.
+// Defaults, and shares of the limit.
 const (
 	defaultThreshold = 0.8
 	defaultRecent    = 12
-	minRecent        = 4    // messages kept, however few are asked for
-	keptShare        = 0.5  // of the threshold: what the kept messages may take
-	summaryShare     = 0.25 // of the threshold: what the summary may take
-	defaultRoom      = 8000 // tokens for the summary where there is no limit
+	minRecent        = 4    // fewest messages to keep
+	keptShare        = 0.5  // of the threshold: limit for the kept messages
+	summaryShare     = 0.25 // of the threshold: limit for the summary
+	defaultRoom      = 8000 // tokens for the summary without a limit
 	minRoom          = 300
 )
 
-// A Count is how many tokens a message takes.
+// Count returns the number of tokens in a message.
 type Count func(chat.Message) int
 
-// Limits says when a conversation is too long and what is to stay of it.
+// Limits says when a conversation is too long and how much of it to keep.
 type Limits struct {
-	Tokens    int     // what the model can take; zero means no limit
-	Threshold float64 // the share of Tokens from which on to compact; zero means 0.8
-	Recent    int     // messages to keep as they are; zero means 12
-	// Force compacts although nothing is too long, because the person said so.
-	// Then fewer messages are kept.
+	Tokens    int     // the model's window; zero means no limit
+	Threshold float64 // share of Tokens that triggers compaction; zero means 0.8
+	Recent    int     // messages to keep unchanged; zero means 12
+	// Force compacts a conversation of any length, because the user asked. It keeps fewer messages.
 	Force bool
 }
 
-// Due reports whether a conversation that uses so many tokens is too long.
+// Due reports whether a conversation of used tokens is too long.
 func (l Limits) Due(used int) bool {
 	return l.Tokens > 0 && float64(used) > l.Allowed()
 }
 
-// Allowed is how many tokens a conversation may use before it is too long.
+// Allowed returns how many tokens a conversation may use before it is too long.
 func (l Limits) Allowed() float64 {
 	if l.Threshold <= 0 || l.Threshold > 1 {
 		return float64(l.Tokens) * defaultThreshold
@@ -53,7 +51,7 @@ func (l Limits) Allowed() float64 {
 	return float64(l.Tokens) * l.Threshold
 }
 
-// Room is how many tokens a summary may take.
+// Room returns how many tokens a summary may use.
 func (l Limits) Room() int {
 	if l.Tokens <= 0 {
 		return defaultRoom
@@ -61,20 +59,19 @@ func (l Limits) Room() int {
 	return min(max(int(l.Allowed()*summaryShare), minRoom), 2*defaultRoom)
 }
 
-// Reasons why a conversation stays as it is.
+// Reasons why a conversation stays unchanged.
 var (
 	ErrTooShort = errors.New("nothing to compact")
 	ErrNoGain   = errors.New("a summary would not be shorter")
 )
 
-// Plan is a conversation in two: Old is to be summarised, Kept stays.
+// Plan divides a conversation: Old becomes a summary, Kept stays.
 type Plan struct {
 	Old, Kept []chat.Message
 }
 
-// Cut parts view between a call's result and what follows it, before something
-// the person said if there is such a place nearby. It keeps the recent
-// messages, or fewer if they alone would be too much, or returns [ErrTooShort].
+// Cut divides view after a complete round, before a message from the user if there is one
+// nearby. It keeps the recent messages, or fewer if they are too long, or returns [ErrTooShort].
 func Cut(view []chat.Message, l Limits, count Count) (Plan, error) {
 	safe := boundaries(view, l.Force)
 	if len(safe) == 0 {
@@ -98,11 +95,11 @@ func Cut(view []chat.Message, l Limits, count Count) (Plan, error) {
 	return Plan{Old: old, Kept: view[at:len(view):len(view)]}, nil
 }
 
-// boundaries lists where view can be cut without parting a call from its
-// result. The last message stays, unless all may go.
+// boundaries lists where view can be cut without separating a call
+// from its result. The last message stays, unless all is set.
 func boundaries(view []chat.Message, all bool) []int {
-	parted := make([]int, len(view)+2) // how many pairs begin, and end, at a place
-	open := make(map[string]int)       // where the last call with an id stands
+	parted := make([]int, len(view)+2) // how many pairs begin, and end, at an index
+	open := make(map[string]int)       // index of the last call with an id
 	for i, m := range view {
 		for r := range chat.Select[chat.ToolResult](m) {
 			if call, ok := open[r.CallID]; ok {
@@ -128,9 +125,8 @@ func boundaries(view []chat.Message, all bool) []int {
 	return safe
 }
 
-// preferred is the boundary to cut at, at want or before: the nearest one where
-// the person speaks, if it is near enough, else the nearest. If all come after
-// want it is the first.
+// preferred returns the boundary to cut at, at or before want: the nearest one before a message from the
+// user if it is close enough, otherwise the nearest. It returns the first boundary if all are after want.
 func preferred(view []chat.Message, safe []int, want int) int {
 	i, found := slices.BinarySearch(safe, want)
 	if !found {
@@ -148,8 +144,7 @@ func preferred(view []chat.Message, safe []int, want int) int {
 	return safe[i]
 }
 
-// affordable moves a cut on until what is kept takes no more than budget, or
-// there is no further place.
+// affordable moves a cut forward until the kept messages fit into budget or no boundary is left.
 func affordable(view []chat.Message, safe []int, at, budget int, count Count) int {
 	kept := total(view[at:], count)
 	for _, next := range safe {
@@ -173,13 +168,13 @@ func total(ms []chat.Message, count Count) int {
 	return n
 }
 
-// Compare tells what became of messages that others stand for: how many are gone, for a
-// summary or for nothing, and how many of the rest are shorter than they were.
+// Compare reports how a replacement changed messages: how many are gone,
+// replaced by a summary or by nothing, and how many of the others are shorter.
 func Compare(old, stand []chat.Message) (dropped, shortened int) {
 	rest := stand
 	if len(rest) > 0 && IsSummary(rest[0]) && !(len(rest) == len(old) && IsSummary(old[0])) {
 		if rest = rest[1:]; !slices.ContainsFunc(rest, func(m chat.Message) bool { return !isSkill(m) }) {
-			rest = nil // made of what is gone
+			rest = nil // made from dropped messages
 		}
 	}
 	rest = rest[max(len(rest)-len(old), 0):]
@@ -192,9 +187,8 @@ func Compare(old, stand []chat.Message) (dropped, shortened int) {
 	return dropped, shortened
 }
 
-// With is the conversation with summary in place of the old messages. If that
-// is not shorter the error is [ErrNoGain]; the messages are good even so, for a
-// caller who was told to compact whatever it takes.
+// With returns the conversation with summary in place of the old messages. If the result is not
+// shorter, the error is [ErrNoGain]; a caller who must compact anyway may still use the messages.
 func (p Plan) With(summary chat.Message, count Count) ([]chat.Message, error) {
 	messages := append([]chat.Message{summary}, p.Kept...)
 	if count(summary) >= total(p.Old, count) {

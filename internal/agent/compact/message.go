@@ -11,11 +11,10 @@ import (
 	"coder/internal/core/event"
 )
 
-// Header is the first line of the message that stands for what was said before.
+// Header is the first line of a summary message.
 const Header = "[COMPACTION_SUMMARY]"
 
-// summaryTag opens the summary proper, after everything that is read back, and summaryEnd
-// closes it.
+// summaryTag opens the actual summary, after everything that coder reads back, and summaryEnd closes it.
 const (
 	summaryTag = "\n<summary>\n"
 	summaryEnd = "\n</summary>"
@@ -24,20 +23,19 @@ const (
 const preamble = `What was said before this point, summarised to save room. The user's own words still hold. Carry on from here: do not start
 over, and do not ask again for what is written below.`
 
-// Keep is what survives beside the summary.
+// Keep is what survives besides the summary.
 type Keep struct {
-	Words  []string     // what the person said, oldest first
-	Todos  []event.Todo // as they are now
-	Skills []string     // loaded ones, by name
-	Files  []string     // in play, the latest last
+	Words  []string     // what the user wrote, oldest first
+	Todos  []event.Todo // the current list
+	Skills []string     // loaded skills, by name
+	Files  []string     // files in use, the latest last
 }
 
-// maxFiles is how many files are remembered.
+// maxFiles limits the number of remembered files.
 const maxFiles = 40
 
-// Collect finds in old what has to survive: the person's words and the files
-// the calls named, those of an earlier summary first. Todos and skills are the
-// caller's to add.
+// Collect finds what must survive from old: the user's words and the files that
+// calls named, those of an earlier summary first. The caller adds todos and skills.
 func Collect(old []chat.Message) Keep {
 	var k Keep
 	for _, m := range old {
@@ -58,7 +56,7 @@ func Collect(old []chat.Message) Keep {
 	return k
 }
 
-// see notes files; one that is seen again counts as new.
+// see adds files; a file that occurs again moves to the end.
 func (k *Keep) see(files ...string) {
 	for _, f := range files {
 		if f = line(f); f == "" {
@@ -72,7 +70,7 @@ func (k *Keep) see(files ...string) {
 	k.Files = k.Files[max(0, len(k.Files)-maxFiles):]
 }
 
-// paths are the files that a call names in its arguments.
+// paths lists the files in a call's arguments.
 func paths(c chat.ToolCall) []string {
 	var args struct {
 		Path      any `json:"path"`
@@ -91,8 +89,8 @@ func paths(c chat.ToolCall) []string {
 	return found
 }
 
-// ownWords is what the person wrote, without the reminders that were sent with
-// it: those are the last of several texts and begin with an empty line.
+// ownWords returns what the user wrote, without the reminders sent with
+// it: of several texts, the last ones, which begin with an empty line.
 func ownWords(m chat.Message) string {
 	var texts []string
 	for t := range chat.Select[chat.Text](m) {
@@ -104,7 +102,7 @@ func ownWords(m chat.Message) string {
 	return strings.Join(texts, "")
 }
 
-// IsSummary reports whether m stands for an earlier part of the conversation.
+// IsSummary reports whether m summarises an earlier part of the conversation.
 func IsSummary(m chat.Message) bool {
 	if m.Role != chat.User {
 		return false
@@ -113,7 +111,7 @@ func IsSummary(m chat.Message) bool {
 	return strings.HasPrefix(text, Header+"\n") && strings.Contains(text, summaryTag)
 }
 
-// Summary is the summary proper of such a message, to which reminders may be added.
+// Summary returns the actual summary in a summary message, which may have reminders added.
 func Summary(m chat.Message) string {
 	_, text, _ := strings.Cut(m.Text(), summaryTag)
 	if end := strings.LastIndex(text, summaryEnd); end >= 0 {
@@ -122,9 +120,8 @@ func Summary(m chat.Message) string {
 	return strings.TrimSpace(text)
 }
 
-// section is the items of a part of a summary message. The parts that are read
-// back stand before the summary and have an item on each line, so that nothing
-// anyone said can be taken for the end of one.
+// section returns the items in one part of a summary message. The parts that coder reads back
+// precede the summary and have one item per line, so that no text can look like the end of a part.
 func section(text, name string) []string {
 	_, rest, ok := strings.Cut(text, "\n<"+name+">\n")
 	if before, _, _ := strings.Cut(text, summaryTag); !ok || !strings.Contains(before, "\n<"+name+">\n") {
@@ -141,11 +138,11 @@ func section(text, name string) []string {
 	return items
 }
 
-// bytesPerToken turns tokens into bytes, on the safe side.
+// bytesPerToken converts tokens to bytes, conservatively.
 const bytesPerToken = 3
 
-// Message stands for everything before it: the summary, and beside it what is
-// kept. It takes about room tokens at most; what is too long is shortened.
+// Message returns the message that replaces everything before it: the summary
+// and k. It uses about room tokens at most, shortening where necessary.
 func Message(summary string, k Keep, room int) chat.Message {
 	budget := max(room, minRoom) * bytesPerToken
 	var b strings.Builder
@@ -177,11 +174,11 @@ func write(b *strings.Builder, name string, items []string) {
 	fmt.Fprintf(b, "</%s>\n", name)
 }
 
-// lengths an item is shortened to, one after the other, until all of them fit.
+// lengths are the item lengths that fit tries in turn until all items fit.
 var lengths = []int{1200, 600, 300, 150, 80}
 
-// fit makes items take at most budget bytes: each is one line, long ones lose
-// their middle, and if that does not do the ones in the middle go.
+// fit limits items to budget bytes: each becomes one line, long items
+// lose their middle, and if that is not enough, items in the middle go.
 func fit(items []string, budget int) []string {
 	var short []string
 	for _, n := range lengths {
@@ -208,14 +205,13 @@ func fit(items []string, budget int) []string {
 	return append(kept, short[from:]...)
 }
 
-// pins are words by which people say that something holds for good.
+// pins lists words that mark an instruction as permanent.
 var pins = []string{
 	"remember", "from now on", "always", "never", "must", "important", "keep in mind", "note that", "don't forget", "do not forget", "make sure",
 	"记住", "记得", "请记", "以后", "总是", "始终", "务必", "必须", "不要", "别忘", "注意", "重要",
 }
 
-// fitWords is fit for what the person said: if not all of it has room, what
-// they said is to hold for good goes last.
+// fitWords is fit for the user's words: if space is short, permanent instructions go last.
 func fitWords(words []string, budget int) []string {
 	all := fit(words, budget)
 	if len(all) == len(words) {
@@ -239,10 +235,10 @@ func fitWords(words []string, budget int) []string {
 	return lasting
 }
 
-// line is s on one line.
+// line returns s as one line.
 func line(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// middleOut is at most about n bytes of s, without its middle.
+// middleOut shortens s to at most about n bytes by removing its middle.
 func middleOut(s string, n int) string {
 	if len(s) <= n {
 		return s

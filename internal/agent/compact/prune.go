@@ -15,12 +15,11 @@ const (
 	pruneTail = 600  // and its end
 )
 
-// pictureGone stands where an old picture stood.
+// pictureGone replaces an old picture.
 const pictureGone = "[a picture was here; it was left out to save room]"
 
-// Prune shortens the large outputs of tools before the last recent messages and
-// drops the pictures among them. Messages that stay as they are, are the same
-// ones. saved is how many bytes it took out; pruning again saves nothing.
+// Prune shortens large tool outputs before the last recent messages and drops the pictures among them. It
+// does not copy unchanged messages. saved is the number of removed bytes; pruning again saves nothing.
 func Prune(view []chat.Message, recent int) (pruned []chat.Message, saved int) {
 	pruned = append([]chat.Message(nil), view...)
 	for i := range max(0, len(view)-max(recent, 0)) {
@@ -55,8 +54,8 @@ func pruneResult(m chat.Message) (chat.Message, int) {
 	return chat.Message{Role: m.Role, Parts: parts}, saved
 }
 
-// shorten keeps the beginning and the end of a long output, whole lines where
-// lines are short, and says what is missing and how to see it.
+// shorten keeps the beginning and the end of a long output, in whole
+// lines if lines are short, and says what is missing and how to see it.
 func shorten(s string) string {
 	if len(s) <= pruneOver {
 		return s
@@ -66,8 +65,8 @@ func shorten(s string) string {
 	return fmt.Sprintf("%s\n[%d bytes of this old output were left out to save room; make the call again to see them]\n%s", head, left, tail)
 }
 
-// cutHead is at most n bytes from the start of s, to the end of a line if one
-// ends in the second half of them.
+// cutHead returns at most n bytes from the start of s, up to a
+// line end if there is one in the second half of them.
 func cutHead(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -79,7 +78,7 @@ func cutHead(s string, n int) string {
 	return s
 }
 
-// cutTail is the same from the end of s.
+// cutTail is cutHead for the end of s.
 func cutTail(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -9,7 +9,7 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// skillsRoom is how many bytes of loaded skills are carried over.
+// skillsRoom limits the size of carried-over skills, in bytes.
 const skillsRoom = 24 << 10
 
 // stillInForce begins a message that carries a skill over.
@@ -17,10 +17,9 @@ const stillInForce = "A skill loaded earlier, still in force:\n\n"
 
 var skillText = lazy.Regexp(`(?s)<skill name="([^"\n]{1,100})">\n.*?\n</skill>`)
 
-// Skills are the skills that were loaded in old, as messages to be carried
-// over as they are: of each the latest, as far as there is room. They are told
-// by their form, in what the person sent, in results, and in messages made
-// here before.
+// Skills returns the skills loaded in old as messages to carry over unchanged:
+// the latest version of each, while space lasts. It recognises them by their
+// form in the user's messages, in results, and in earlier messages from Skills.
 func Skills(old []chat.Message) []chat.Message {
 	texts := make(map[string]string)
 	var names []string
@@ -52,7 +51,7 @@ func Skills(old []chat.Message) []chat.Message {
 	return kept
 }
 
-// loadedSkill reads the result of loading a skill.
+// loadedSkill parses the result of loading a skill.
 func loadedSkill(result string) (name, body string, ok bool) {
 	var r struct {
 		OK          bool
@@ -64,7 +63,7 @@ func loadedSkill(result string) (name, body string, ok bool) {
 	return r.Name, r.Skill, r.OK && r.Name != "" && r.Skill != ""
 }
 
-// isSkill reports whether a message only brings a skill.
+// isSkill reports whether a message contains only a skill.
 func isSkill(m chat.Message) bool {
 	text := m.Text()
 	return strings.HasPrefix(text, stillInForce) || strings.HasPrefix(text, "Follow this skill.\n\n<skill name=")

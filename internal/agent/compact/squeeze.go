@@ -10,33 +10,32 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// An Archive keeps the whole of a result that is shortened, where the model can
-// read it, and returns the path; "" if it is not kept.
+// Archive saves a whole result before it is shortened, in a place that
+// the model can read, and returns the path, or "" if it saved nothing.
 type Archive func(r chat.ToolResult) string
 
-// Squeezed is a conversation made to fit by rule, and what that took.
+// Squeezed describes a conversation that was shortened by rule.
 type Squeezed struct {
 	Messages  []chat.Message
-	Keep      int // how many of the last messages are as they were
+	Keep      int // how many of the last messages are unchanged
 	Shortened int // results, arguments and texts that lost their middle, and pictures
-	Dropped   int // messages that a summary made by rule stands for
+	Dropped   int // messages replaced by a rule-based summary
 	Fits      bool
 }
 
-// sizes are the bytes a part may have, one after the other, until all fits.
+// sizes are the part sizes in bytes that Squeeze tries in turn until everything fits.
 var sizes = []int{16000, 8000, 4000, 2000, 1000, 400, 120}
 
-// leastSaved is how many bytes of a result are worth a change: what was shortened before
-// is a little longer than it was meant to be, and the provider's cache holds it.
+// leastSaved is the smallest saving in bytes that is worth a change: a shortened
+// text is a little longer than its limit, and the provider has it cached.
 const leastSaved = 64
 
-// newest is how many of the last messages are spared as long as that helps.
+// newest is how many of the last messages Squeeze spares for as long as possible.
 const newest = 4
 
-// Squeeze makes view take at most budget tokens, without a model: long parts
-// lose their middle, results first and the newest messages last; if that is not
-// enough the oldest messages give way to a summary made by rule. Calls keep
-// their results. With large it goes no further than to shorten large results.
+// Squeeze shortens view to at most budget tokens, without a model: long parts lose their middle,
+// results first and the newest messages last. If that is not enough, a rule-based summary replaces
+// the oldest messages. Calls keep their results. With large, Squeeze only shortens large results.
 func Squeeze(view []chat.Message, budget int, count Count, archive Archive, large bool) Squeezed {
 	s := &squeeze{view: append([]chat.Message(nil), view...), count: count, archive: archive, budget: budget, touched: make(map[int]bool)}
 	for _, m := range view {
@@ -83,7 +82,7 @@ func (s *squeeze) done() Squeezed {
 	}
 }
 
-// pass shortens what is longer than size in the messages before end.
+// pass shortens parts longer than size in the messages before end.
 func (s *squeeze) pass(size, end int, words bool) {
 	for i := range max(end, 0) {
 		if s.total <= s.budget {
@@ -99,8 +98,7 @@ func (s *squeeze) pass(size, end int, words bool) {
 	}
 }
 
-// shorten is m with no part much longer than size, and how many bytes that
-// saves.
+// shorten returns m with no part much longer than size, and how many bytes that saves.
 func (s *squeeze) shorten(m chat.Message, size int, words bool) (chat.Message, int) {
 	saved := 0
 	parts := make([]chat.Part, 0, len(m.Parts))
@@ -124,7 +122,7 @@ func (s *squeeze) shorten(m chat.Message, size int, words bool) (chat.Message, i
 		case chat.Text:
 			most := 2 * size
 			if m.Role == chat.User {
-				most = 4 * size // what the person said goes last
+				most = 4 * size // the user's words go last
 			}
 			if short := s.words(m, string(q), most); words && len(short) < len(q) {
 				saved += len(q) - len(short)
@@ -146,8 +144,7 @@ func (s *squeeze) shorten(m chat.Message, size int, words bool) (chat.Message, i
 	return chat.Message{Role: m.Role, Parts: parts}, saved
 }
 
-// words are what somebody said, without its middle. What the person said is kept
-// where the model can read all of it.
+// words returns text without its middle. If it is the user's, the whole text is archived for the model.
 func (s *squeeze) words(m chat.Message, text string, most int) string {
 	if len(text) <= most || m.Role != chat.User || s.archive == nil {
 		return middleGap(text, most, "they were left out to save room")
@@ -159,7 +156,7 @@ func (s *squeeze) words(m chat.Message, text string, most int) string {
 	return middleGap(text, most, seeAt(path))
 }
 
-// seeAt says how the rest of a text can be seen.
+// seeAt says how to see the rest of a text.
 func seeAt(path string) string {
 	if path == "" {
 		return "they were left out to save room"
@@ -169,12 +166,12 @@ func seeAt(path string) string {
 
 const archiveMark = "all of it is in "
 
-// Gaps is a text as it was before and after the parts that were left out of it to save room.
+// Gaps splits a shortened text into the parts before and after its gaps.
 func Gaps(text string) []string { return gap().Split(text, -1) }
 
 var gap = lazy.Regexp(`\[\d+ bytes are not shown here; `)
 
-// archivedAt is where all of a text that was shortened before is kept.
+// archivedAt returns the path of the whole text, if text was shortened before.
 func archivedAt(text string) string {
 	_, rest, ok := strings.Cut(text, " bytes are not shown here; "+archiveMark)
 	path, _, closed := strings.Cut(rest, ": ")
@@ -184,12 +181,11 @@ func archivedAt(text string) string {
 	return path
 }
 
-// drop lets a summary made by rule stand for the oldest messages, as few of
-// them as will do.
+// drop replaces the oldest messages by a rule-based summary, as few as possible.
 func (s *squeeze) drop() {
 	for _, at := range boundaries(s.view, true) {
 		if at == len(s.view) && at > 1 {
-			return // the last thing said stays
+			return // the last message stays
 		}
 		old := s.view[:at]
 		m := Message(Fallback(old), Collect(old), max(s.budget/4, minRoom))
@@ -207,8 +203,8 @@ func (s *squeeze) drop() {
 	}
 }
 
-// ShortResult is a result of at most about size bytes: its beginning, its end,
-// and between them what is missing and how to see it.
+// ShortResult returns a result of at most about size bytes: its
+// beginning, its end, and between them what is missing and how to see it.
 func ShortResult(r chat.ToolResult, size int, archive Archive) string {
 	how := "make the call again for less to see them"
 	if archive != nil {
@@ -226,8 +222,7 @@ func ShortResult(r chat.ToolResult, size int, archive Archive) string {
 	return middleGap(r.Text, size, how)
 }
 
-// Whole is what of a result is worth keeping in a file: the text it is mostly
-// made of, else all of it.
+// Whole returns what to save of a result: its longest text if that is most of it, otherwise everything.
 func Whole(text string) string {
 	if key, value, _ := longest(text); key != "" && len(value) > len(text)/2 {
 		return value
@@ -249,15 +244,14 @@ func longest(text string) (key, value string, object map[string]json.RawMessage)
 	return key, value, object
 }
 
-// shortArgs is the arguments of a call with long texts in them shortened; they
-// stay the JSON object that they are.
+// shortArgs returns a call's arguments with long texts shortened; they stay a JSON object.
 func shortArgs(args []byte, size int) []byte {
 	if len(args) <= size {
 		return args
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(args, &object) != nil {
-		return []byte("{}") // a server would refuse half of it
+		return []byte("{}") // a server would reject half an object
 	}
 	for k, raw := range object {
 		var s string
@@ -272,8 +266,8 @@ func shortArgs(args []byte, size int) []byte {
 	return jsonx.Must(object)
 }
 
-// middleGap is the beginning and the end of s, about n bytes of it, and between
-// them how much is missing and how to see it.
+// middleGap returns about n bytes of s, its beginning and its
+// end, and between them how much is missing and how to see it.
 func middleGap(s string, n int, how string) string {
 	if len(s) <= n {
 		return s

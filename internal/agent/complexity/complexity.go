@@ -1,7 +1,6 @@
-// Package complexity judges, from the words alone, whether a request is a task
-// of several steps, and finds the steps a person has numbered. It is a fixed
-// rule: the same text is always judged the same way, and the reason given is
-// the first that applies.
+// Package complexity judges from the text alone whether a request is a task of
+// several steps, and finds the steps that the user numbered. The rule is fixed: the
+// same text always gets the same verdict, and the reason is the first that applies.
 package complexity
 
 import (
@@ -13,8 +12,7 @@ import (
 // Reason is why a text counts as complex.
 type Reason string
 
-// The reasons, in the order they are tried. None is the reason of a simple
-// text.
+// The reasons, in the order in which Judge tries them. None is the reason of a simple text.
 const (
 	None        Reason = ""
 	Enumeration Reason = "enumeration"
@@ -23,7 +21,7 @@ const (
 	Segments    Reason = "segments"
 )
 
-// From each of these on, a text is complex.
+// Thresholds at which a text is complex.
 const (
 	minItems    = 3  // items of an enumeration
 	minLength   = 40 // characters
@@ -31,7 +29,7 @@ const (
 	minSegments = 3
 )
 
-// Judge reports whether text asks for several things, and what gave it away.
+// Judge reports whether text asks for several things, and why.
 func Judge(text string) (bool, Reason) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -47,7 +45,7 @@ func Judge(text string) (bool, Reason) {
 	return false, None
 }
 
-// segmentsIn counts what is left between separators, blanks aside.
+// segmentsIn counts the non-blank segments between separators.
 func segmentsIn(text string) int {
 	n := 0
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("，。；、,\n", r) }) {
@@ -58,8 +56,7 @@ func segmentsIn(text string) int {
 	return n
 }
 
-// keywords are the words of work in several steps. Each row is one word in its
-// forms, and counts once however often it is used.
+// keywords are the words for work in several steps. Each row is one word in its forms, and counts only once.
 var keywords = [][]string{
 	{"并且", "as well as"},
 	{"同时", "meanwhile", "simultaneously", "at the same time"},
@@ -85,8 +82,7 @@ func keywordsIn(text string) int {
 	return n
 }
 
-// hasWord reports whether word stands in text: a Latin word between others, a
-// Chinese one anywhere.
+// hasWord reports whether text contains word: a Latin word on its own, a Chinese word anywhere.
 func hasWord(text, word string) bool {
 	for from := 0; ; {
 		i := strings.Index(text[from:], word)

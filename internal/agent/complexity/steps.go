@@ -7,14 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what Steps gives back.
+// Limits for Steps.
 const (
 	maxSteps     = 30
 	maxStepRunes = 200
 )
 
-// Steps lists the steps that text numbers from 1 on, or letters from A on; nil
-// if it does not. Each is one line.
+// Steps lists the steps that text numbers from 1 or letters from A, one line each, or nil.
 func Steps(text string) []string {
 	list := longest(marks(text))
 	if len(list) < 2 {
@@ -39,14 +38,14 @@ func Steps(text string) []string {
 	return steps
 }
 
-// mark is a number or letter that opens an item.
+// mark is a number or letter that begins an item.
 type mark struct {
-	start, end int  // bytes
-	n          int  // counted from 1
+	start, end int  // byte offsets
+	n          int  // position, from 1
 	letter     bool // A, B, C …
 }
 
-// longest is the longest run of marks that counts up from 1 without a gap.
+// longest returns the longest run of marks that counts up from 1 without a gap.
 func longest(all []mark) []mark {
 	var best []mark
 	for _, letter := range []bool{false, true} {
@@ -73,7 +72,7 @@ func longer(a, b []mark) []mark {
 	return a
 }
 
-// marks finds everything in text that could open an item of a list.
+// marks finds everything in text that could begin a list item.
 func marks(text string) []mark {
 	var found []mark
 	before := ' '
@@ -91,8 +90,7 @@ func marks(text string) []mark {
 	return found
 }
 
-// markAt reads "1." "2)" "3、" "A." or "①" at i; a version such as 1.2.3, or a
-// name such as A.B, is none.
+// markAt reads "1." "2)" "3、" "A." or "①" at i, but not a version such as 1.2.3 or a name such as A.B.
 func markAt(text string, i int, before rune) (mark, bool) {
 	r, size := utf8.DecodeRuneInString(text[i:])
 	if r >= '①' && r <= '⑳' {
@@ -125,8 +123,7 @@ func markAt(text string, i int, before rune) (mark, bool) {
 	return m, true
 }
 
-// slashed reports whether text holds single capital letters that follow one
-// another, parted by slashes: A/B/C.
+// slashed reports whether text has consecutive single capital letters, separated by slashes: A/B/C.
 func slashed(text string) bool {
 	run, last := 0, byte(0)
 	for i := 0; i < len(text); i++ {
@@ -146,8 +143,7 @@ func slashed(text string) bool {
 	return false
 }
 
-// joinedBySlash reports whether text ends in a lone capital, a slash, and
-// blanks at most.
+// joinedBySlash reports whether text ends in a single capital, a slash, and optional blanks.
 func joinedBySlash(text string) bool {
 	text, ok := strings.CutSuffix(strings.TrimRight(text, " "), "/")
 	text = strings.TrimRight(text, " ")

@@ -1,6 +1,5 @@
-// Package conversation folds the conversation log into what the model sees
-// now. Messages are only ever added; a replacement is a marker that can be
-// taken back, and nothing here deletes.
+// Package conversation folds the conversation log into what the model currently sees. Messages
+// are only added; a replacement is a marker that can be undone, and nothing here deletes.
 package conversation
 
 import (
@@ -13,74 +12,73 @@ import (
 	"coder/internal/core/event"
 )
 
-// Conversation is the log of one session folded up to some record. The zero
-// value is an empty conversation, that of the session; what is said in subtasks
-// is no part of it. That of one subtask is made by [Of].
+// Conversation is one session's log, folded up to some record. The zero value is the session's
+// empty conversation, which excludes messages from subtasks. Use [Of] for a subtask's conversation.
 type Conversation struct {
 	task    string          // the subtask it is of; "" for the session
-	others  map[string]bool // subtasks, if it is of the session
+	others  map[string]bool // subtasks, for a session's conversation
 	system  chat.Message
-	tools   map[string]int  // told of with it, and what each takes
+	tools   map[string]int  // tools sent with the system text, and the tokens of each
 	ids     map[string]bool // of all calls so far
-	mode    string          // the one last entered
-	rewound []rewound       // returns to earlier messages, the newest last
-	said    int             // how often something was said, or taken for something else
-	command string          // what the person typed, where something else is said for it
-	head    string          // of the last request that is on record
+	mode    string          // the last mode entered
+	rewound []rewound       // rewinds, the newest last
+	said    int             // counts additions and replacements
+	command string          // what the user typed, if another text stands for it
+	head    string          // from the last recorded request
 	state
 }
 
-// state is what a return to an earlier message takes back.
+// state is what a rewind undoes.
 type state struct {
 	messages []chat.Message
 	todos    []event.Todo
-	open     []chat.ToolCall // calls of the last reply without a result
-	prompted int             // tokens of the last request, as the provider counted them
-	replied  int             // tokens of the reply to it, likewise
-	counted  int             // how many messages that figure covers
-	estimate estimate        // of what the figure does not cover
-	reply    estimate        // of the reply that came with the figure
-	all      estimate        // of every message
-	replaced []replaced      // what stood before each replacement, the newest last
-	reminded map[string]bool // names of reminders the model has been given
-	last     *Prompt         // of the person's messages
+	open     []chat.ToolCall // calls in the last reply without a result
+	prompted int             // the provider's token count for the last request
+	replied  int             // the provider's token count for its reply
+	counted  int             // how many messages these counts cover
+	estimate estimate        // of the messages after those
+	reply    estimate        // of the reply included in the counts
+	all      estimate        // of all messages
+	replaced []replaced      // states before each replacement, the newest last
+	reminded map[string]bool // names of the reminders that the model got
+	last     *Prompt         // the user's last message
 }
 
-// Prompt is a message with which the person began a turn; one can go back to it.
+// Prompt is a user message that began a turn. A rewind can go back to it.
 type Prompt struct {
-	Seq    uint64  // of its record
-	Task   string  // the turn it began
-	Text   string  // as it was typed
-	Before *Prompt // the one before it; nil if it is the first
-	state  state   // the conversation before it
+	Seq    uint64  // the message's record
+	Task   string  // the turn that it began
+	Text   string  // as typed
+	Before *Prompt // the previous one; nil for the first
+	state  state   // the conversation before the message
 }
 
-// since is the state as it is now, unharmed by what comes.
+// since returns a copy of the current state that later changes do not affect.
 func (s state) since() state {
 	s.messages, s.replaced, s.reminded = slices.Clip(s.messages), slices.Clone(s.replaced), maps.Clone(s.reminded)
 	return s
 }
 
-// Last is the last of the person's messages that counts; nil if there is none.
+// Last returns the user's last message that is still in the conversation, or nil.
 func (c *Conversation) Last() *Prompt { return c.last }
 
-// Todos is the list as it was before the message.
+// Todos returns the todo list before the message.
 func (p *Prompt) Todos() []event.Todo { return p.state.todos }
 
-// Messages is how many messages there were before it.
+// Messages returns how many messages precede the prompt.
 func (p *Prompt) Messages() int { return len(p.state.messages) }
 
-// Todos is the list that belongs to the conversation.
+// Todos returns the conversation's todo list.
 func (c *Conversation) Todos() []event.Todo { return c.todos }
 
-// rewound is a return to an earlier message.
+// rewound is a rewind to an earlier message.
 type rewound struct {
 	event.ContextRewound
-	was  state // what stood before
-	said int   // how much had been said
+	was  state // the state before it
+	said int   // the value of Conversation.said
 }
 
-// Rewound is the last return to an earlier message, if nothing was said since.
+// Rewound returns the last rewind, and whether nothing was added since.
 func (c *Conversation) Rewound() (e event.ContextRewound, ok bool) {
 	if len(c.rewound) == 0 {
 		return e, false
@@ -89,7 +87,7 @@ func (c *Conversation) Rewound() (e event.ContextRewound, ok bool) {
 	return last.ContextRewound, c.said == last.said
 }
 
-// rewind takes in a return to an earlier message, or that it was taken back.
+// rewind applies a rewind to an earlier message, or its undo.
 func (c *Conversation) rewind(e event.ContextRewound) {
 	if e.Undo {
 		if n := len(c.rewound); n > 0 {
@@ -107,27 +105,24 @@ func (c *Conversation) rewind(e event.ContextRewound) {
 	}
 }
 
-// replaced is a conversation as it was before part of it was replaced.
+// replaced is a conversation before part of it was replaced.
 type replaced struct {
 	messages []chat.Message
-	fresh    int // how long the conversation was right after
+	fresh    int // the conversation's length right after
 	Replacement
 }
 
-// Replacement is what a marker did to the conversation: messages that are not seen
-// any more as they were, those that stand for them, and why.
+// Replacement is what a marker changed in the conversation: which messages are replaced, by which, and why.
 type Replacement struct {
 	Hidden, By []chat.Message
 	Reason     event.ReplaceReason
-	Done       string // for people
+	Done       string // the description for the user
 }
 
-// Of returns the empty conversation of one subtask: what is said in other tasks
-// is no part of it.
+// Of returns the empty conversation of one subtask. It excludes messages from other tasks.
 func Of(task string) *Conversation { return &Conversation{task: task} }
 
-// Add takes in one record; records of other logs and of other tasks change
-// nothing.
+// Add adds one record. Records from other logs or tasks change nothing.
 func (c *Conversation) Add(r event.Record) {
 	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" && c.task == "" {
 		if c.others == nil {
@@ -135,7 +130,7 @@ func (c *Conversation) Add(r event.Record) {
 		}
 		c.others[r.Task] = true
 	}
-	if c.task != "" && r.Task != c.task || c.others[r.Task] { // it was said in another conversation
+	if c.task != "" && r.Task != c.task || c.others[r.Task] { // it belongs to another conversation
 		return
 	}
 	switch e := r.Event.(type) {
@@ -163,7 +158,7 @@ func (c *Conversation) Add(r event.Record) {
 				c.reminded = make(map[string]bool)
 			}
 			if strings.HasPrefix(name, event.ModeReminder) {
-				c.forget(event.ModeReminder) // the newest counts
+				c.forget(event.ModeReminder) // only the newest counts
 			}
 			c.reminded[name] = true
 		}
@@ -178,9 +173,9 @@ func (c *Conversation) Add(r event.Record) {
 		c.messages = slices.Concat(e.Messages, was[hidden:])
 		c.replaced = append(c.replaced, replaced{was, len(c.messages), Replacement{was[:hidden:hidden], e.Messages, e.Reason, e.Done}})
 		if len(c.messages) == 0 {
-			c.reminded = nil // it begins anew
+			c.reminded = nil // it starts over
 		}
-		c.forget(event.RulesReminder) // their text may be hidden now
+		c.forget(event.RulesReminder) // their text may be gone
 		c.recount()
 	case event.ContextRewound:
 		c.rewind(e)
@@ -195,7 +190,7 @@ func (c *Conversation) Add(r event.Record) {
 			c.recount()
 		}
 	case event.ModeChanged:
-		// What was said of another one is to be said again when that is entered anew.
+		// A reminder about another mode must be repeated when that mode is entered again.
 		if e.Mode != c.mode {
 			c.mode = e.Mode
 			c.forget(event.ModeReminder)
@@ -203,16 +198,15 @@ func (c *Conversation) Add(r event.Record) {
 	}
 }
 
-// forget has the model given again the reminders whose names begin with prefix.
+// forget makes the model get the reminders again whose names begin with prefix.
 func (c *Conversation) forget(prefix string) {
 	maps.DeleteFunc(c.reminded, func(name string, _ bool) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// Reminded reports whether the model has been given a reminder that is not
-// given twice.
+// Reminded reports whether the model already got a reminder that is sent only once.
 func (c *Conversation) Reminded(name string) bool { return c.reminded[name] }
 
-// Replaced is the last replacement, and whether there is one to take back.
+// Replaced returns the last replacement, and whether it can be undone.
 func (c *Conversation) Replaced() (r Replacement, ok bool) {
 	if len(c.replaced) == 0 {
 		return r, false
@@ -220,9 +214,8 @@ func (c *Conversation) Replaced() (r Replacement, ok bool) {
 	return c.replaced[len(c.replaced)-1].Replacement, true
 }
 
-// fits makes sure that no provider refuses the conversation, whatever the log
-// has lost: a result that answers no call is left out, and a call that was
-// passed over is answered for.
+// fits keeps the conversation valid for every provider, even if records are lost:
+// it drops a result without a call and adds a result for a call without one.
 func (c *Conversation) fits(m chat.Message) bool {
 	if m.Role == chat.Tool {
 		for r := range chat.Select[chat.ToolResult](m) {
@@ -239,7 +232,7 @@ func (c *Conversation) fits(m chat.Message) bool {
 	return true
 }
 
-// unanswered are the open calls that the model still sees.
+// unanswered returns the open calls that the model still sees.
 func (c *Conversation) unanswered() []chat.ToolCall {
 	if len(c.open) == 0 {
 		return nil
@@ -255,11 +248,10 @@ func (c *Conversation) unanswered() []chat.ToolCall {
 	return nil
 }
 
-// lostResult is what the model reads where the result of a call was lost.
+// lostResult is what the model reads in place of a lost result.
 const lostResult = `{"ok":false,"error":"the record of this call's result was lost; look before you repeat it"}`
 
-// Sent is the message as the model gets it: reminders follow the person's own
-// words.
+// Sent returns the message as the model gets it: reminders follow the user's words.
 func Sent(e event.MessageAdded) chat.Message {
 	if e.Reminders == "" {
 		return e.Message
@@ -286,30 +278,28 @@ func (c *Conversation) track(m chat.Message) {
 	}
 }
 
-// Head is what the last request on record was before its messages.
+// Head returns the part of the last recorded request before its messages.
 func (c *Conversation) Head() string { return c.head }
 
-// System is the system text in force.
+// System returns the current system text.
 func (c *Conversation) System() string { return c.system.Text() }
 
-// Tools are those that the model was told of with the system text, by name, and the tokens
-// that each takes; nil if the record does not say.
+// Tools returns the tools sent with the system text, by name, with
+// the tokens that each uses, or nil if the record does not say.
 func (c *Conversation) Tools() map[string]int { return c.tools }
 
-// Messages is what the model has been told and has said, oldest first, without
-// the system text. The slice is the caller's own.
+// Messages returns the messages to and from the model, oldest
+// first, without the system text. The caller owns the slice.
 func (c *Conversation) Messages() []chat.Message { return slices.Clone(c.messages) }
 
-// View is Messages without a copy, for those who only read: the slice must not
-// be changed, and stays as it is while the conversation grows.
+// View is Messages without a copy, for reading only. The slice does not change while the conversation grows.
 func (c *Conversation) View() []chat.Message {
 	return c.messages[:len(c.messages):len(c.messages)]
 }
 
-// Estimate is how many tokens were in use when the provider last said so, or
-// zero, and what the messages added since come to by count. A reply counts as
-// what the provider says it took, or as what it comes to by count if that is
-// more. Each message is counted once, however often it is asked.
+// Estimate returns the number of tokens in use as last reported by the provider, or zero,
+// and count's total for the messages added since. A reply counts as reported, or as counted
+// if that is more. Estimate counts each message only once, also over several calls.
 func (c *Conversation) Estimate(count func(chat.Message) int) (reported, since int) {
 	if c.prompted > 0 {
 		reply := c.reply.of(c.messages[:c.counted], c.counted-1, count)
@@ -318,10 +308,10 @@ func (c *Conversation) Estimate(count func(chat.Message) int) (reported, since i
 	return reported, c.estimate.of(c.messages, c.counted, count)
 }
 
-// Total is what all messages come to by count. Each is counted once.
+// Total returns count's total for all messages. It counts each message only once.
 func (c *Conversation) Total(count func(chat.Message) int) int { return c.all.of(c.messages, 0, count) }
 
-// estimate is what messages from one on come to, as far as they were counted.
+// estimate is the total for the messages counted so far, starting with from.
 type estimate struct{ from, to, sum int }
 
 func (e *estimate) of(ms []chat.Message, from int, count func(chat.Message) int) int {
@@ -334,20 +324,19 @@ func (e *estimate) of(ms []chat.Message, from int, count func(chat.Message) int)
 	return e.sum
 }
 
-// recount forgets all figures: the messages are others.
+// recount resets all figures, because the messages changed.
 func (c *Conversation) recount() {
 	c.prompted, c.replied, c.counted = 0, 0, 0
 	c.estimate, c.reply, c.all = estimate{}, estimate{}, estimate{}
 }
 
-// Prompted is how many tokens the provider last said a request had, or zero.
+// Prompted returns the provider's token count for the last request, or zero.
 func (c *Conversation) Prompted() int { return c.prompted }
 
-// Called reports whether some call so far has this id.
+// Called reports whether any call so far has this id.
 func (c *Conversation) Called(id string) bool { return c.ids[id] }
 
-// Answer is what the model said last, if that was an answer: it made no calls with it, and
-// nothing was said since.
+// Answer returns the last message's text if it is a reply without calls, otherwise "".
 func (c *Conversation) Answer() string {
 	if len(c.messages) == 0 {
 		return ""
@@ -359,6 +348,6 @@ func (c *Conversation) Answer() string {
 	return last.Text()
 }
 
-// Open lists the calls of the last reply that have no result yet. While there
-// are any, the conversation cannot be sent.
+// Open lists the calls in the last reply without a result. The
+// conversation cannot be sent until all have one.
 func (c *Conversation) Open() []chat.ToolCall { return c.open }

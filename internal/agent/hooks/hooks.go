@@ -1,13 +1,12 @@
-// Package hooks runs commands of people's own on events of a session, in the form
-// they have them for other agents: JSON on standard input, exit code 2 or JSON on
-// standard output for a decision.
+// Package hooks runs the user's commands on events of a session, in the form that other
+// agents use: JSON on standard input, exit code 2 or JSON on standard output for a decision.
 //
-//  1. What a hook does is a call of the session: confined, on record before it
-//     begins and when it ended, undone with its turn.
-//  2. Of what the hooks of an event say the strictest counts. One that fails says so
-//     once and holds nothing up, unless it was written to.
-//  3. Only the person's own hooks can let something pass unasked, and only what
-//     policy merely asks about.
+//  1. Running a hook is a call in the session: confined, recorded before it begins
+//     and when it ended, undone with its turn.
+//  2. Of the decisions on one event, the strictest counts. A failing hook is reported
+//     once and blocks nothing, unless it was written to block.
+//  3. Only the user's own hooks can allow a call without approval, and only if
+//     the policy's verdict is ask.
 package hooks
 
 import (
@@ -24,7 +23,7 @@ import (
 	"coder/internal/core/nearest"
 )
 
-// Event is something hooks can be run on, by the name people write.
+// Event is the name of an event that hooks can run on.
 type Event string
 
 // The events.
@@ -42,28 +41,27 @@ const (
 	Notification     Event = "Notification"
 )
 
-// Events are all of them.
+// Events lists all events.
 var Events = []Event{PreToolUse, PostToolUse, PostToolFailure, UserPromptSubmit, SessionStart, SessionEnd, Stop, SubagentStart, SubagentStop, PreCompact, Notification}
 
-// Hook is a command to be run on an event.
+// Hook is a command to run on an event.
 type Hook struct {
 	Event   Event
 	Matcher string
 	Command string
 	Args    []string
-	// Callback, in place of a command, is a function of the program that drives
-	// the session.
+	// Callback, instead of a command, is a function in the program that drives the session.
 	Callback string
 	Timeout  time.Duration
-	Own      bool     // the person's, not a project's
-	Plugin   string   // the name of the plugin it belongs to, if any
+	Own      bool     // the user's, not a project's
+	Plugin   string   // the name of its plugin, if any
 	Root     string   // and its folder
-	Hide     []string // what it must not see
-	Once     bool     // in a session
-	Quiet    bool     // its decision does not count
-	Blocks   bool     // if it fails it counts as a refusal
+	Hide     []string // paths hidden from it
+	Once     bool     // run it once per session
+	Quiet    bool     // ignore its decision
+	Blocks   bool     // treat its failure as a denial
 
-	names *regexp.Regexp // what Matcher matches, if not everything
+	names *regexp.Regexp // the parsed Matcher; nil matches everything
 }
 
 const (
@@ -72,7 +70,7 @@ const (
 	maxHooks       = 200
 )
 
-// written is a group of hooks as people write it.
+// written is a group of hooks in the user's notation.
 type written struct {
 	Matcher string `json:"matcher"`
 	Hooks   []struct {
@@ -87,16 +85,16 @@ type written struct {
 	} `json:"hooks"`
 }
 
-// Source is where hooks were written down.
+// Source is where hooks come from.
 type Source struct {
-	Own    bool     // the person's
+	Own    bool     // the user's
 	Plugin string   // the name of a plugin
 	Root   string   // and its folder
-	Hide   []string // what its hooks must not see, by full paths
+	Hide   []string // full paths to hide from its hooks
 }
 
-// Read reads hooks by their events. What it cannot use it says and leaves out; an
-// error is a mistake in what would otherwise hold something back.
+// Read parses hooks by event. It reports and skips unusable entries; an
+// error is a mistake in a hook that would otherwise block something.
 func Read(by map[string]json.RawMessage, from Source) (list []Hook, skipped []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		if !slices.Contains(Events, Event(name)) {
@@ -113,7 +111,7 @@ func Read(by map[string]json.RawMessage, from Source) (list []Hook, skipped []st
 			if err != nil {
 				return nil, skipped, fmt.Errorf("hooks.%s: matcher %q: %w", name, g.Matcher, err)
 			}
-			if len(g.Hooks) == 0 { // whoever wrote it relies on it
+			if len(g.Hooks) == 0 { // the author relies on it
 				return nil, skipped, fmt.Errorf("hooks.%s: a group has no \"hooks\": [{\"type\": \"command\", \"command\": …}]", name)
 			}
 			for _, w := range g.Hooks {
@@ -140,8 +138,8 @@ func Read(by map[string]json.RawMessage, from Source) (list []Hook, skipped []st
 	return list, skipped, nil
 }
 
-// Callbacks reads the functions that the program which drives a session wants
-// called on events. They count as the person's own.
+// Callbacks parses the functions that the driving program
+// wants called on events. They count as the user's own.
 func Callbacks(by map[string][]CallbackGroup) (list []Hook, skipped []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		if !slices.Contains(Events, Event(name)) {
@@ -167,7 +165,7 @@ func Callbacks(by map[string][]CallbackGroup) (list []Hook, skipped []string, er
 	return list, skipped, nil
 }
 
-// CallbackGroup is functions with one matcher, as the program sends them.
+// CallbackGroup is a list of functions with one matcher, as the program sends it.
 type CallbackGroup struct {
 	Matcher   string   `json:"matcher"`
 	IDs       []string `json:"hookCallbackIds"`
@@ -175,7 +173,7 @@ type CallbackGroup struct {
 	OnFailure string   `json:"onFailure"`
 }
 
-// unknown says that there is no event of a name, and which there are.
+// unknown reports an unknown event and lists the known ones.
 func unknown(name string) string {
 	var names []string
 	for _, e := range Events {
@@ -187,8 +185,7 @@ func unknown(name string) string {
 	return fmt.Sprintf("hooks.%s: unknown event; the events are %s", name, strings.Join(names, ", "))
 }
 
-// timeout reads seconds. Where they are so many that they must be meant as
-// milliseconds they are taken as such.
+// timeout parses seconds. A very large number must mean milliseconds, and counts as such.
 func timeout(seconds float64) time.Duration {
 	switch {
 	case seconds <= 0:
@@ -199,8 +196,7 @@ func timeout(seconds float64) time.Duration {
 	return min(time.Duration(seconds*float64(time.Second)), maxTimeout)
 }
 
-// matcher reads which whole names hooks are run for; nil is for all. A list of
-// names is an expression, too.
+// matcher parses the pattern for whole names; nil matches all. A list of names is also an expression.
 func matcher(text string) (*regexp.Regexp, error) {
 	if text == "" || text == "*" {
 		return nil, nil
@@ -208,7 +204,7 @@ func matcher(text string) (*regexp.Regexp, error) {
 	return regexp.Compile("^(?:" + text + ")$")
 }
 
-// matches reports whether a hook is run for something known by any of names.
+// matches reports whether a hook applies to something known by any of names.
 func (h Hook) matches(e Event, names ...string) bool {
 	return h.Event == e && (h.names == nil || len(names) == 0 || slices.ContainsFunc(names, h.names.MatchString))
 }

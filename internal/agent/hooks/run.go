@@ -25,31 +25,31 @@ import (
 	"coder/internal/tool/dialect"
 )
 
-// Actor is who the record names for what hooks do.
+// Actor is the actor in the records of hooks.
 const Actor = "hook"
 
-// Options are what hooks run with. All fields are required.
+// Options are the settings for running hooks. All fields are required.
 type Options struct {
 	Hooks  []Hook
 	Runner *toolrun.Runner // runs each event's hooks as a call
 	Tool   tool.Tool       // [bash.Hook]
 	NewID  func(prefix string) string
 	Facts  func() Facts
-	// Holds reports whether a plugin's folder is still what the person agreed to:
-	// else its hooks are not run.
+	// Holds reports whether a plugin's folder is still the content
+	// that the user agreed to. Otherwise its hooks do not run.
 	Holds func(root string) bool
-	Warn  func(string) // tells the person what comes up when the session has ended
+	Warn  func(string) // shows problems after the session has ended
 }
 
-// Facts are what every hook is told of the session.
+// Facts are the session's details that every hook gets.
 type Facts struct {
-	Session    string // its id
-	Transcript string // a file with what was said
-	Root       string // of the workspace
+	Session    string // the session's id
+	Transcript string // a file with the conversation
+	Root       string // the workspace's root
 	Mode       string
 }
 
-// Hooks runs the hooks of one session. The nil Hooks has none.
+// Hooks runs one session's hooks. The nil Hooks has none.
 type Hooks struct {
 	Options
 	set tool.Set
@@ -59,7 +59,7 @@ type Hooks struct {
 	told map[string]bool
 }
 
-// New returns Hooks, nil if there are none.
+// New returns Hooks, or nil if there are none.
 func New(o Options) (*Hooks, error) {
 	if len(o.Hooks) == 0 {
 		return nil, nil
@@ -76,17 +76,15 @@ func (h *Hooks) On(e Event) bool {
 	return h != nil && slices.ContainsFunc(h.Hooks, func(one Hook) bool { return one.Event == e })
 }
 
-// Scene is where in a session something happens: what the record says of it, and
-// who sees it.
+// Scene is where in a session an event happens: its place in the record and its sink.
 type Scene struct {
 	Task string
 	Sink event.Sink
 }
 
-// Fire runs the hooks of an event side by side and returns what they say
-// together. Names are what the event is about, for their matchers; fields are
-// told to them beside what they are always told. Its error is of the record or
-// the context, never of a hook.
+// Fire runs an event's hooks in parallel and returns their combined ruling.
+// names identify the event's subject for matchers; fields extend the input that
+// every hook gets. The error is the record's or the context's, never a hook's.
 func (h *Hooks) Fire(ctx context.Context, at Scene, e Event, names []string, fields map[string]any) (toolrun.Ruling, error) {
 	chosen := slices.DeleteFunc(h.choose(e, names), func(c Hook) bool {
 		gone := c.Root != "" && !h.Holds(c.Root)
@@ -133,17 +131,16 @@ func (h *Hooks) Fire(ctx context.Context, at Scene, e Event, names []string, fie
 	return sum, nil
 }
 
-// PluginEnv is what programs of a plugin find in their environment beside what
-// others do. The folder of a plugin must stay as it is, so nothing is to be
-// compiled into it.
+// PluginEnv returns the environment variables that a plugin's programs get in
+// addition. The plugin's folder must not change, so compilers must not write to it.
 func PluginEnv(root string) map[string]string {
 	return map[string]string{pluginRoot: root, "PYTHONDONTWRITEBYTECODE": "1"}
 }
 
 const pluginRoot = "CLAUDE_PLUGIN_ROOT"
 
-// inPlugin is a hook with the folder of its plugin put in. A path that a shell
-// would read more into is left for the shell to put in.
+// inPlugin returns the hook with its plugin's folder inserted. The
+// shell inserts a path that contains characters special to it.
 func (h Hook) inPlugin() Hook {
 	const name = "${" + pluginRoot + "}"
 	if plain := strings.IndexFunc(h.Root, func(r rune) bool {
@@ -158,7 +155,7 @@ func (h Hook) inPlugin() Hook {
 	return h
 }
 
-// choose are the hooks to run, each command once.
+// choose returns the hooks to run, each command once.
 func (h *Hooks) choose(e Event, names []string) (chosen []Hook) {
 	if h == nil {
 		return nil
@@ -177,8 +174,8 @@ func (h *Hooks) choose(e Event, names []string) (chosen []Hook) {
 	return chosen
 }
 
-// run puts the hooks of one event through as one call. They are people's own
-// commands, so nobody is asked about them; that they run is not shown.
+// run runs one event's hooks as a single call. They are the user's
+// own commands, so they need no approval, and the call is not shown.
 func (h *Hooks) run(ctx context.Context, at Scene, run bash.HookRun) (results bash.HookResults, err error) {
 	quiet := event.SinkFunc(func(ctx context.Context, r event.Record) error {
 		switch r.Event.(type) {
@@ -191,7 +188,7 @@ func (h *Hooks) run(ctx context.Context, at Scene, run bash.HookRun) (results ba
 		Task: at.Task, Actor: Actor, Unjudged: true, Set: h.set, Person: uip.Nobody, Sink: quiet,
 		Calls: []chat.ToolCall{{ID: h.NewID("hook"), Name: bash.HookTool, Args: jsonx.Must(run)}},
 		Deliver: func(_ context.Context, out toolrun.Outcome) error {
-			if json.Unmarshal([]byte(out.Result.Text), &results) != nil || len(results.Hooks) == 0 { // it did not get as far as running them
+			if json.Unmarshal([]byte(out.Result.Text), &results) != nil || len(results.Hooks) == 0 { // the hooks did not run
 				for range run.Commands {
 					results.Hooks = append(results.Hooks, tool.ShellResult{ExitCode: -1, Error: clip.Text(out.Result.Text, 500)})
 				}
@@ -205,8 +202,7 @@ func (h *Hooks) run(ctx context.Context, at Scene, run bash.HookRun) (results ba
 	return results, err
 }
 
-// output is what a hook may write on standard output. A decision may stand where
-// it does not belong: what refuses is heard there, too.
+// output is what a hook may write to standard output. A denial counts even in the wrong field.
 type output struct {
 	Continue      *bool  `json:"continue"`
 	StopReason    string `json:"stopReason"`
@@ -226,20 +222,20 @@ type output struct {
 	} `json:"hookSpecificOutput"`
 }
 
-// Bounds of what a hook can say.
+// Limits on a hook's texts.
 const (
 	maxReason  = 4000
 	maxContext = 16000
 )
 
-// Words of decisions. Those that can only mean a refusal are taken as one.
+// The words of decisions. A word that can only mean no counts as a denial.
 var (
 	refusals  = []string{"block", "blocked", "deny", "denied", "reject", "rejected", "refuse", "refused", "forbid", "forbidden"}
 	approvals = []string{"allow", "approve"}
 )
 
-// readOutput reads what a hook wrote: the objects, among other text or not, and
-// that text. An error means that it holds a verdict nobody can read.
+// readOutput parses a hook's output into objects and the text around
+// them. An error means that the output contains an unreadable verdict.
 func readOutput(stdout string) (outs []output, text string, err error) {
 	var other strings.Builder
 	rest := strings.TrimSpace(strings.TrimPrefix(stdout, "\ufeff"))
@@ -254,7 +250,7 @@ func readOutput(stdout string) (outs []output, text string, err error) {
 				continue
 			}
 			var wrong *json.UnmarshalTypeError
-			if errors.As(err, &wrong) { // the rest of the object was read
+			if errors.As(err, &wrong) { // the rest of the object was parsed
 				outs = append(outs, out)
 			}
 			if wrong != nil || other.Len() == 0 {
@@ -268,7 +264,7 @@ func readOutput(stdout string) (outs []output, text string, err error) {
 	return outs, strings.TrimSpace(other.String()), nil
 }
 
-// add adds what one hook says to what the others do.
+// add adds one hook's result to the ruling.
 func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, r tool.ShellResult) {
 	if r.ExitCode == 2 && !r.TimedOut {
 		if !hook.Quiet {
@@ -279,7 +275,7 @@ func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hoo
 	outs, text, err := readOutput(r.Stdout)
 	if r.ExitCode != 0 {
 		if !hook.Quiet {
-			for _, out := range outs { // it failed, and said no before it did
+			for _, out := range outs { // it failed after it denied
 				hook.refuse(sum, out)
 			}
 		}
@@ -307,7 +303,7 @@ func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hoo
 	}
 }
 
-// apply adds what one object of a hook says.
+// apply adds one object from a hook's output to the ruling.
 func (h *Hooks) apply(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, out output) {
 	if out.SystemMessage != "" {
 		tell(ctx, at, event.Info, clip.Text(out.SystemMessage, maxReason))
@@ -333,7 +329,7 @@ func (h *Hooks) apply(ctx context.Context, at Scene, sum *toolrun.Ruling, hook H
 			sum.Allow = sum.Allow || hook.Own && hook.Event == PreToolUse && !elsewhere
 		default:
 			hook := hook
-			hook.Blocks = hook.Blocks || hook.Event == UserPromptSubmit || hook.Event == PreCompact // nobody is asked there
+			hook.Blocks = hook.Blocks || hook.Event == UserPromptSubmit || hook.Event == PreCompact // these events ask no question
 			h.unreadable(ctx, at, sum, hook, fmt.Sprintf("%q is not a known decision", clip.Text(word, 60)))
 		}
 	}
@@ -353,7 +349,7 @@ func (h *Hooks) apply(ctx context.Context, at Scene, sum *toolrun.Ruling, hook H
 	}
 }
 
-// words are the decisions that an object holds.
+// words returns the decisions in an object.
 func (o output) words() (words []string) {
 	for _, word := range []string{o.Decision, o.Permission, o.Specific.Decision, o.Specific.Permission} {
 		words = append(words, strings.ToLower(strings.TrimSpace(word)))
@@ -361,14 +357,14 @@ func (o output) words() (words []string) {
 	return words
 }
 
-// refuse adds the refusal that an object holds, if it does.
+// refuse adds a denial if the object contains one.
 func (h Hook) refuse(sum *toolrun.Ruling, out output) {
 	if slices.ContainsFunc(out.words(), func(word string) bool { return slices.Contains(refusals, word) }) {
 		h.deny(sum, clip.Text(cmp.Or(out.Reason, out.Specific.Reason), maxReason))
 	}
 }
 
-// failed tells of a hook that does not work; one written to then blocks.
+// failed reports a failed hook. A hook written to block denies instead.
 func (h *Hooks) failed(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, why string) {
 	why = hook.says(why)
 	if hook.Blocks {
@@ -378,8 +374,7 @@ func (h *Hooks) failed(ctx context.Context, at Scene, sum *toolrun.Ruling, hook 
 	h.tellOnce(ctx, at, why)
 }
 
-// unreadable is the failure of a hook that said something about a call, and
-// nobody knows what: the person is asked.
+// unreadable handles a hook with an unreadable verdict: before a call, the user is asked.
 func (h *Hooks) unreadable(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, why string) {
 	if hook.Event == PreToolUse && !hook.Quiet {
 		sum.Ask = cmp.Or(sum.Ask, hook.says(why))
@@ -388,10 +383,10 @@ func (h *Hooks) unreadable(ctx context.Context, at Scene, sum *toolrun.Ruling, h
 	h.failed(ctx, at, sum, hook, why)
 }
 
-// says is a sentence about a hook. Its command may be anything, and stands in quotes.
+// says returns a sentence about a hook. Its command may be any text, so says quotes it.
 func (h Hook) says(why string) string { return fmt.Sprintf("%s %#q: %s", h.Event, h.name(), why) }
 
-// Owner says whose a hook is.
+// Owner returns whose hook h is.
 func (h Hook) Owner() string {
 	switch {
 	case h.Own:
@@ -402,12 +397,12 @@ func (h Hook) Owner() string {
 	return "the project's"
 }
 
-// note is what a hook has the model told.
+// note returns a hook's text for the model.
 func (h Hook) note(text string) toolrun.Note {
 	return toolrun.Note{Whose: h.Owner(), Text: clip.Text(text, maxContext)}
 }
 
-// deny adds a refusal. Those of others say whose they are.
+// deny adds a denial. It names the owner if the hook is not the user's.
 func (h Hook) deny(sum *toolrun.Ruling, why string) {
 	why = cmp.Or(why, "a hook refused it")
 	if !h.Own {
@@ -418,10 +413,10 @@ func (h Hook) deny(sum *toolrun.Ruling, why string) {
 	}
 }
 
-// name is what people are told of a hook by.
+// name returns the hook's name in messages.
 func (h Hook) name() string { return clip.Text(cmp.Or(h.Command, h.Callback), 120) }
 
-// tellOnce tells the person of a hook that does not work, once in a session.
+// tellOnce shows a warning about a hook once per session.
 func (h *Hooks) tellOnce(ctx context.Context, at Scene, text string) {
 	h.mu.Lock()
 	told := h.told[text]
@@ -436,14 +431,13 @@ func tell(ctx context.Context, at Scene, l event.Level, text string) {
 	_ = at.Sink.Emit(context.WithoutCancel(ctx), event.Record{Task: at.Task, Actor: Actor, Event: event.Notice{Level: l, Text: text}})
 }
 
-// modes are the names of our modes in programs written for another agent.
+// modes maps coder's modes to their names in programs written for another agent.
 var modes = map[string]string{"build": "default", "auto-edit": "acceptEdits", "yolo": "bypassPermissions"}
 
-// OutwardMode is the name of a mode as hooks know it.
+// OutwardMode returns a mode's name as hooks know it.
 func OutwardMode(mode string) string { return cmp.Or(modes[mode], mode) }
 
-// InwardMode is our name of a mode that programs written for another agent know
-// by theirs.
+// InwardMode returns coder's name for a mode of programs written for another agent.
 func InwardMode(theirs string) string {
 	for ours, name := range modes {
 		if name == theirs {
@@ -453,13 +447,13 @@ func InwardMode(theirs string) string {
 	return theirs
 }
 
-// Before runs the hooks that come before a call.
+// Before runs the hooks that run before a call.
 func (h *Hooks) Before(ctx context.Context, r toolrun.Round, c toolrun.HookedCall) (toolrun.Ruling, error) {
 	names, fields := h.about(c)
 	return h.Fire(ctx, Scene{r.Task, r.Sink}, PreToolUse, names, fields)
 }
 
-// After runs those that come after it.
+// After runs the hooks that run after a call.
 func (h *Hooks) After(ctx context.Context, r toolrun.Round, c toolrun.HookedCall, output json.RawMessage, took time.Duration) (toolrun.Ruling, error) {
 	names, fields := h.about(c)
 	fields["tool_response"], fields["duration_ms"] = output, took.Milliseconds()
@@ -478,7 +472,7 @@ func (h *Hooks) After(ctx context.Context, r toolrun.Round, c toolrun.HookedCall
 	return ruling, err
 }
 
-// about is a call as hooks know it, under our name for it and theirs.
+// about describes a call to hooks, under coder's name for the tool and the other agent's.
 func (h *Hooks) about(c toolrun.HookedCall) (names []string, fields map[string]any) {
 	name, args := dialect.Outward(c.Tool, c.Args, h.Facts().Root)
 	if len(args) == 0 {

@@ -1,14 +1,11 @@
-// Package inbox carries an answer from the process it was given to, to the one
-// that waits for it.
+// Package inbox carries an answer from the process that received it to the process that waits for it.
 //
-// Who waits keeps a folder for its question, below one that only this user can
-// use. Who answers puts a letter there: a file with the answer, sealed with the
-// user's key. Who waits takes it by renaming it, which only one can do once, so
-// an answer counts or does not, and both sides know which. Nothing is listened
-// on, nothing has to be cleaned up before a question can be asked again, and a
-// command in the sandbox, which cannot see the folder, can neither read nor
-// write a letter. Both sides hold the folder while they use it; one that nobody
-// holds is what killed processes left, and is swept.
+// The waiting process keeps a folder for its question, inside a folder that only this user can access. The
+// answering process puts a letter there: a file with the answer, sealed with the user's key. The waiting
+// process accepts the letter by renaming it, which succeeds only once, so both sides agree on whether an
+// answer counts. There is no listener, no cleanup before a question can be asked again, and a sandboxed
+// command, which cannot see the folder, can neither read nor write a letter. Both sides lock the folder
+// while they use it; a folder without a lock is left over from a killed process, and Sweep removes it.
 package inbox
 
 import (
@@ -29,29 +26,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Box is where questions wait for letters.
+// Box is the folder with all open questions.
 type Box struct {
-	Dir string // of this user alone
+	Dir string // private to this user
 	Key *authkey.Key
 }
 
-// Place says whose question it is.
+// Place is where a question comes from.
 type Place struct {
 	Root    string `json:"root"` // the workspace
 	Session string `json:"session"`
 }
 
-// Letter is an answer on its way.
+// Letter is an answer in transit.
 type Letter struct {
 	Answer uip.Response
-	From   string // who gave it, for people
+	From   string // the author, for display
 
-	path string   // without what its state adds
-	held *os.File // its folder, for who wrote it
+	path string   // without the suffix for its state
+	held *os.File // its folder, locked by the writer
 }
 
-// What a letter's file ends with: posted, it waits; the other three are what
-// became of it.
+// Suffixes of a letter's file: a posted letter waits; the other three are outcomes.
 const (
 	posted  = ".json"
 	taken   = ".taken"
@@ -59,12 +55,12 @@ const (
 	refused = ".refused"
 
 	placeName = "place"
-	maxSize   = 1 << 20 // no honest letter is longer
+	maxSize   = 1 << 20 // no genuine letter is longer
 )
 
 var errID = errors.New("not an interaction id")
 
-// folder is where letters about the question id go.
+// folder returns the folder for letters about the question id.
 func (b Box) folder(id string) (string, error) {
 	if id == "" || len(id) > 128 || id[0] == '.' || strings.ContainsAny(id, "/\\\x00") {
 		return "", fmt.Errorf("%q: %w", id, errID)
@@ -72,16 +68,16 @@ func (b Box) folder(id string) (string, error) {
 	return filepath.Join(b.Dir, id), nil
 }
 
-// Slot is where one question waits. Close it.
+// Slot receives letters for one question. Close it after use.
 type Slot struct {
 	box      Box
 	question uip.Request
 	place    Place
 	folder   string
-	held     *os.File // the folder
+	held     *os.File // the locked folder
 }
 
-// Open lets letters about the question q come in.
+// Open starts to accept letters about the question q.
 func (b Box) Open(q uip.Request, place Place) (*Slot, error) {
 	folder, err := b.folder(q.ID)
 	if err != nil {
@@ -99,20 +95,20 @@ func (b Box) Open(q uip.Request, place Place) (*Slot, error) {
 	return d, nil
 }
 
-// enter holds a folder, and makes it where there is none.
+// enter locks a folder, and creates it if necessary.
 func enter(folder string) (*os.File, error) {
 	for {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return nil, err
 		}
 		f, err := hold(folder)
-		if !errors.Is(err, fs.ErrNotExist) { // not swept just now
+		if !errors.Is(err, fs.ErrNotExist) { // not being swept right now
 			return f, err
 		}
 	}
 }
 
-// hold keeps a folder from being swept until it is closed.
+// hold prevents Sweep from removing a folder until the file is closed.
 func hold(folder string) (*os.File, error) {
 	f, err := os.OpenFile(folder, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -123,7 +119,7 @@ func hold(folder string) (*os.File, error) {
 	if err == nil {
 		var there fs.FileInfo
 		if there, err = os.Lstat(folder); err == nil && !os.SameFile(held, there) {
-			err = fs.ErrNotExist // it was swept, and made anew
+			err = fs.ErrNotExist // it was swept and recreated
 		}
 	}
 	if err != nil {
@@ -132,15 +128,14 @@ func hold(folder string) (*os.File, error) {
 	return f, nil
 }
 
-// Close lets no more letters come in. Those that came are left to who wrote
-// them.
+// Close stops accepting letters. Letters that arrived stay for their writers.
 func (d *Slot) Close() {
 	_ = os.Remove(filepath.Join(d.folder, placeName))
-	_ = os.Remove(d.folder) // unless letters are in it
+	_ = os.Remove(d.folder) // fails if letters are in it
 	_ = d.held.Close()
 }
 
-// Sweep removes the folders that nobody uses: killed processes left them.
+// Sweep removes folders that killed processes left over.
 func (b Box) Sweep() {
 	folders, _ := os.ReadDir(b.Dir)
 	for _, f := range folders {
@@ -161,10 +156,10 @@ func sweep(folder string) {
 	}
 }
 
-// Next takes the next letter, if there is one: nobody else will. What is not
-// sealed by this user for this question is no letter.
+// Next accepts the next letter, if any, so that no other process can.
+// It ignores a letter without this user's seal for this question.
 func (d *Slot) Next() (*Letter, bool) {
-	folder := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(d.folder) // a pattern that finds itself
+	folder := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(d.folder) // a pattern that matches itself
 	names, _ := filepath.Glob(filepath.Join(folder, "*"+posted))
 	for _, name := range names {
 		l := &Letter{path: strings.TrimSuffix(name, posted)}
@@ -188,8 +183,7 @@ type sealed struct {
 
 const purpose = "answer"
 
-// parts are what a letter's seal is of. An answer to a question that was shown
-// otherwise than it is asked is none.
+// parts lists what a letter's seal covers. An answer to a question that was displayed differently is invalid.
 func parts(q uip.Request, p Place, answer []byte, from string) [][]byte {
 	return [][]byte{q.Canonical(), []byte(p.Root), []byte(p.Session), answer, []byte(from)}
 }
@@ -210,20 +204,19 @@ func (d *Slot) read(l *Letter) error {
 	return json.Unmarshal(s.Answer, &l.Answer)
 }
 
-// Late says that the question was answered before the letter came.
+// Late marks the letter as late: the question already had an answer.
 func (l *Letter) Late() { l.becomes(late) }
 
-// Refuse says that the letter is no answer to the question.
+// Refuse marks the letter as no answer to the question.
 func (l *Letter) Refuse() { l.becomes(refused) }
 
-// PutBack leaves the letter for the next who waits.
+// PutBack leaves the letter for the next waiting process.
 func (l *Letter) PutBack() { l.becomes(posted) }
 
-// becomes changes what became of a letter that was taken. Who wrote it may have
-// gone, with it.
+// becomes changes an accepted letter's state. The writer may already have removed the file.
 func (l *Letter) becomes(state string) { _ = os.Rename(l.path+taken, l.path+state) }
 
-// Where tells whose question id is, if somebody waits for its answer.
+// Where returns the origin of the question id, if a process waits for its answer.
 func (b Box) Where(id string) (Place, bool) {
 	folder, err := b.folder(id)
 	if err != nil {
@@ -234,7 +227,7 @@ func (b Box) Where(id string) (Place, bool) {
 	return p, err == nil && json.Unmarshal(text, &p) == nil
 }
 
-// Waiting lists whose questions wait for an answer in running processes.
+// Waiting lists the origins of all questions that wait for an answer in running processes.
 func (b Box) Waiting() (all []Place) {
 	folders, _ := os.ReadDir(b.Dir)
 	for _, f := range folders {
@@ -248,8 +241,7 @@ func (b Box) Waiting() (all []Place) {
 // ErrNobodyWaits reports that no process waits for the answer to a question.
 var ErrNobodyWaits = errors.New("nothing is waiting for this answer")
 
-// Post sends the answer to q to who waits for it. Name is unlike that of any
-// other letter.
+// Post sends an answer to the process that waits for it. name must differ from every other letter's.
 func (b Box) Post(place Place, q uip.Request, a uip.Response, from, name string) (*Letter, error) {
 	folder, err := b.folder(q.ID)
 	if err != nil {
@@ -272,18 +264,18 @@ func (b Box) Post(place Place, q uip.Request, a uip.Response, from, name string)
 	return l, nil
 }
 
-// State is what became of a letter.
+// State is a letter's outcome.
 type State int
 
 // The states of a letter.
 const (
 	Pending State = iota
-	Taken         // it is the answer, once one is on record
-	Late          // another was there first
+	Taken         // it is the answer, once recorded
+	Late          // another answer came first
 	Refused       // it did not fit the question
 )
 
-// State tells what became of a letter that was posted.
+// State returns the state of a posted letter.
 func (l *Letter) State() State {
 	for s, suffix := range map[State]string{Taken: taken, Late: late, Refused: refused} {
 		if _, err := os.Lstat(l.path + suffix); err == nil {
@@ -293,16 +285,16 @@ func (l *Letter) State() State {
 	return Pending
 }
 
-// Withdraw takes back a letter that was posted, or clears up what became of it.
+// Withdraw removes a posted letter, whatever its state.
 func (l *Letter) Withdraw() {
 	for _, suffix := range []string{posted, taken, late, refused} {
 		_ = os.Remove(l.path + suffix)
 	}
-	_ = os.Remove(filepath.Dir(l.path)) // unless somebody waits there
+	_ = os.Remove(filepath.Dir(l.path)) // fails while a process waits there
 	_ = l.held.Close()
 }
 
-// readFile reads a plain file of reasonable size and waits for nobody.
+// readFile reads a regular file of limited size without blocking.
 func readFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -14,32 +14,31 @@ import (
 	"coder/internal/tool"
 )
 
-// Attachments are how files are read that the person named in a message.
+// Attachments reads the files that the user named in a message.
 type Attachments struct {
-	Set     tool.Set      // the tools that read and list in the workspace, and Tool
-	Tool    string        // the tool that reads a file outside the workspace, which the model does not have
+	Set     tool.Set      // the tools for files in the workspace, and Tool
+	Tool    string        // reads a file outside the workspace; the model does not have it
 	Outside mention.Files // finds files outside the workspace
-	// Blind is why the model cannot be shown pictures; nil if it can, or may.
+	// Blind returns why the model cannot see pictures, or nil if it can or might.
 	Blind func() error
 }
 
-// AttachError is the error of a message with a file that could not be attached. Nothing was sent.
+// AttachError reports a file that could not be attached to a message. The message was not sent.
 type AttachError struct{ Failed string }
 
 func (e *AttachError) Error() string { return "nothing was sent: " + e.Failed }
 
-// naming is a name in a message and how it is read.
+// naming is a name in a message and how coder reads it.
 type naming struct {
 	*mention.Reading
-	own     bool // the person typed it
-	outside bool // it lies outside the workspace
+	own     bool // the user typed it
+	outside bool // it is outside the workspace
 }
 
-// readNamed reads the files that a message names, as calls of the person's own
-// through the same gate as all others. What the person typed may lie outside the workspace, and
-// they are asked about it where policy asks; if it cannot be read nothing is sent. What was pasted
-// or piped in is not read where somebody would have to be asked: the message says so, and the
-// model may ask for it.
+// readNamed reads the files that a message names, as the user's own calls through the same gate as
+// all others. A name that the user typed may be outside the workspace; the user is asked if policy
+// requires it, and if the file is unreadable, nothing is sent. A name in pasted or piped text is
+// not read if that needs approval: the message says so, and the model may ask for the file.
 func (o *Orchestrator) readNamed(ctx context.Context, st *turnState, said Said, refs []mention.Ref) (text string, pictures []chat.Part, err error) {
 	if err := o.blind(said); err != nil {
 		return "", nil, err
@@ -56,7 +55,7 @@ func (o *Orchestrator) readNamed(ctx context.Context, st *turnState, said Said, 
 	var (
 		calls []chat.ToolCall
 		named []naming
-		of    []*mention.Reading // what each call reads
+		of    []*mention.Reading // the reading for each call
 	)
 	for i, t := range targets {
 		readings[i].Target = t
@@ -79,7 +78,7 @@ func (o *Orchestrator) readNamed(ctx context.Context, st *turnState, said Said, 
 	return mention.Write(readings, left), pictures, unattached(said, named)
 }
 
-// callFor is the call that reads n. If there is none n says why.
+// callFor returns the call that reads n. Without a call, n says why.
 func (o *Orchestrator) callFor(ctx context.Context, set tool.Set, n *naming) (call chat.ToolCall, ok bool) {
 	if n.Note != "" && n.own {
 		n.findOutside(o.Library.Attach.Outside)
@@ -106,7 +105,7 @@ func (o *Orchestrator) callFor(ctx context.Context, set tool.Set, n *naming) (ca
 	return call, true
 }
 
-// findOutside finds a name outside the workspace.
+// findOutside looks for a name outside the workspace.
 func (n *naming) findOutside(files mention.Files) {
 	found, _ := mention.Resolve(files, []mention.Ref{n.Named})
 	if len(found) == 0 || files == nil {
@@ -127,7 +126,7 @@ func (n *naming) findOutside(files mention.Files) {
 	}
 }
 
-// blind is why pictures that were sent with a message cannot be shown to the model.
+// blind returns an error if the model cannot see the pictures in a message.
 func (o *Orchestrator) blind(said Said) error {
 	if len(said.Pictures) == 0 || said.Anyway || o.Library.Attach == nil {
 		return nil
@@ -138,7 +137,7 @@ func (o *Orchestrator) blind(said Said) error {
 	return nil
 }
 
-// unattached is the error of a message of which a file that the person typed cannot be read.
+// unattached returns an error if a file that the user typed cannot be read.
 func unattached(said Said, named []naming) error {
 	var failed []string
 	for _, n := range named {
@@ -156,13 +155,13 @@ func unattached(said Said, named []naming) error {
 	return &AttachError{strings.Join(failed, "; ")}
 }
 
-// runNamed reads what a message names, each by its call.
+// runNamed runs the calls that read a message's names.
 func (o *Orchestrator) runNamed(ctx context.Context, st *turnState, set tool.Set, calls []chat.ToolCall, of []*mention.Reading) (pictures []chat.Part, err error) {
 	err = o.Runner.Run(ctx, toolrun.Round{
 		Task: st.task, Actor: ActorUser, Set: set, Calls: calls, Person: o.Person(st.sink), Sink: st.sink,
 		Deliver: func(_ context.Context, out toolrun.Outcome) error {
 			of[out.Index].Result = out.Result.Text
-			if o.Library.Attach == nil || out.Tool != o.Library.Attach.Tool { // which no rules are about
+			if o.Library.Attach == nil || out.Tool != o.Library.Attach.Tool { // rules do not cover files outside
 				st.reached.add(out)
 			}
 			for _, img := range out.Images {
@@ -181,7 +180,7 @@ func notRead(err error) string {
 	return "not read: " + err.Error()
 }
 
-// tellUnread tells the person of the files that were named and not read.
+// tellUnread warns about named files that were not read.
 func (o *Orchestrator) tellUnread(ctx context.Context, st *turnState, readings []mention.Reading) error {
 	var missing []string
 	for _, r := range readings {

@@ -13,11 +13,11 @@ import (
 	"coder/internal/tool"
 )
 
-// sectionLines is how much of each section of a command's output is shown.
+// sectionLines limits the lines shown of each section in a command's output.
 const sectionLines = 20
 
-// runBangCommand runs a shell command the person typed, through the same gate
-// as the model's own commands, and puts both into the conversation.
+// runBangCommand runs a shell command that the user typed, through the same gate
+// as the model's commands, and adds command and result to the conversation.
 func (o *Orchestrator) runBangCommand(ctx context.Context, rawInput, command string, out event.Sink) (string, error) {
 	line := command
 	if forced, ok := strings.CutPrefix(command, "!"); ok { // !!command
@@ -38,19 +38,19 @@ func (o *Orchestrator) runBangCommand(ctx context.Context, rawInput, command str
 	return st.final, o.persistStep(ctx, st, err)
 }
 
-// OwnLine is a command line of the person's, read by what knows its needs.
+// OwnLine is a ! line of the user's, parsed for its needs.
 type OwnLine interface {
-	// Context is the one its call runs under.
+	// Context returns the context for its call.
 	Context(context.Context) context.Context
-	// Unconfined reports whether no sandbox may be around it.
+	// Unconfined reports whether it must run without a sandbox.
 	Unconfined() bool
-	// Hears is what to tell the person at once when it prints text, or "".
+	// Hears returns what to show the user as soon as the line prints text, or "".
 	Hears(text string) string
-	// Ended is what to tell the person of how it ended.
+	// Ended returns what to show the user about how it ended.
 	Ended(tool.ShellResult) []string
 }
 
-// shell runs command and leaves what is to be shown of it in st.final.
+// shell runs command and stores its displayed output in st.final.
 func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string, forced bool) error {
 	if !st.set.offers(tool.RunsShell) {
 		st.final = "command mode denied: bash disabled by active agent " + st.set.Mode
@@ -87,7 +87,7 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string,
 	})
 }
 
-// hearing tells the person at once what a line has to say of its own output.
+// hearing shows the user at once what a line says about its own output.
 func hearing(sink event.Sink, line OwnLine) event.Sink {
 	return event.SinkFunc(func(ctx context.Context, r event.Record) error {
 		err := sink.Emit(ctx, r)

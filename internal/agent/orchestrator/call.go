@@ -8,8 +8,8 @@ import (
 	"coder/internal/core/event"
 )
 
-// RunCall makes one call of a tool that another agent asks for, through the same
-// gate as those of the model. The conversation does not hear of it.
+// RunCall makes one tool call for another agent, through the same gate
+// as the model's calls. The call is not part of the conversation.
 func (o *Orchestrator) RunCall(ctx context.Context, call chat.ToolCall, out event.Sink) (done toolrun.Outcome, err error) {
 	call.ID = o.NewID("call")
 	st := o.newState(out)

@@ -18,49 +18,46 @@ import (
 	"coder/internal/policy/mode"
 )
 
-// Command is a slash command: what it is called, what it takes and what it does.
+// Command is a slash command.
 type Command struct {
 	Name, Args, Help string
-	// Run does it. What it says is kept with the conversation and never sent to
-	// the model.
+	// Run executes the command. Its output is saved with the conversation but never sent to the model.
 	Run func(context.Context, *Call) (Outcome, error)
-	// Prompt, which stands in place of Run, writes what the model is asked: the
-	// command is then a turn.
+	// Prompt, which replaces Run, returns a prompt for the model: the command is then a turn.
 	Prompt func(args string) string
-	// Looks says that without arguments it only looks something up, and Reads that with
-	// any it takes nothing from the conversation and the workspace that a turn may
-	// change: it is then answered while a turn runs, and at a card.
+	// Looks means that the command without arguments only shows something, and Reads that it uses nothing in the
+	// conversation or workspace that a turn may change. Such a command also works during a turn and at a card.
 	Looks, Reads bool
-	// Mode, which may be nil, is the mode that it switches to, or "": while a turn
-	// runs that counts from its next step on.
+	// Mode, which may be nil, returns the mode to switch to, or
+	// "". During a turn, the mode applies from the next step.
 	Mode func(args string) string
-	// Leaves says that it ends the program.
+	// Leaves means that the command ends coder.
 	Leaves bool
-	// Authored says that Help is not the program's own words.
+	// Authored means that Help was not written for coder itself.
 	Authored bool
 }
 
-// Outcome is what came of an input.
+// Outcome is the result of an input.
 type Outcome struct {
-	Text   string         // the answer, or what a command says
-	Blocks display.Blocks // what Text is made of, unless that is prose
-	Next   *Next          // nil: the session goes on
-	Draft  string         // what the person may want to say in other words
+	Text   string         // the answer, or a command's output
+	Blocks display.Blocks // the structure of Text, unless it is prose
+	Next   *Next          // nil: the session stays open
+	Draft  string         // text for the user to edit and send again
 }
 
-// Next is where the person goes from a session.
+// Next is where the user goes from a session.
 type Next struct {
-	New     bool   // to a new session, under the id in Session
-	Session string // the one to go to
-	Exit    bool   // out of the program
+	New     bool   // to a new session with the id in Session
+	Session string // the id of the session to open
+	Exit    bool   // leave coder
 }
 
-// CommandError reports a command that could not be run as written.
+// CommandError reports a command that could not run as written.
 type CommandError struct{ Text string }
 
 func (e *CommandError) Error() string { return e.Text }
 
-// stoppedError says what the person who stopped a command has of it.
+// stoppedError says what is left of a command that the user stopped.
 type stoppedError string
 
 func (e stoppedError) Error() string        { return string(e) }
@@ -92,29 +89,28 @@ func (o *Orchestrator) runCommand(ctx context.Context, rawInput, name, args stri
 		done, err = c.Run(ctx, &Call{args, o, st})
 	}
 	if err == nil && c.Leaves && len(o.Talk.Messages()) == 0 {
-		return done, nil // a session in which nothing was said leaves nothing
+		return done, nil // an empty session leaves nothing behind
 	}
 	local := event.LocalAdded{Input: rawInput, Output: done.Text, Blocks: done.Blocks}
 	if err != nil {
 		local = event.LocalAdded{Input: rawInput, Output: err.Error(), Failed: true}
 	}
-	ctx = context.WithoutCancel(ctx) // what was stopped is on record, too
+	ctx = context.WithoutCancel(ctx) // record a stopped command, too
 	if keepErr := errors.Join(o.emit(ctx, st, ActorUser, local), o.saveSession(ctx, st)); keepErr != nil {
 		return done, keepErr
 	}
 	return done, err
 }
 
-// glimpse keeps how things stand for those who look while a turn runs. What the
-// turn adds to them from here on is not seen.
+// glimpse saves the current state for commands that look
+// during a turn. They do not see what the turn adds later.
 func (o *Orchestrator) glimpse() {
 	c, talk := o.Config, *o.Talk
 	c.Talk = &talk
 	o.seen.Store(&Orchestrator{Config: c, gauge: o.gauge, prefix: o.prefix})
 }
 
-// Looks reports whether an input is a command that can be answered while a turn
-// runs.
+// Looks reports whether an input is a command that can run during a turn.
 func (o *Orchestrator) Looks(input string) bool {
 	in, ok := parseInput(input).(slash)
 	if !ok || o.seen.Load() == nil {
@@ -124,7 +120,7 @@ func (o *Orchestrator) Looks(input string) bool {
 	return err == nil && c.Run != nil && (c.Reads || c.Looks && in.args == "")
 }
 
-// Switches is the mode that an input switches to, or "".
+// Switches returns the mode that an input switches to, or "".
 func (o *Orchestrator) Switches(input string) string {
 	in, ok := parseInput(input).(slash)
 	if !ok {
@@ -136,8 +132,7 @@ func (o *Orchestrator) Switches(input string) string {
 	return ""
 }
 
-// Knows reports whether an input is a command that there is, also one that people wrote,
-// or one for the shell.
+// Knows reports whether an input is an existing command, including a custom one, or a shell command.
 func (o *Orchestrator) Knows(input string) bool {
 	switch in := parseInput(input).(type) {
 	case bang:
@@ -148,8 +143,8 @@ func (o *Orchestrator) Knows(input string) bool {
 	return false
 }
 
-// Unknown is why an input that looks like a command is none, as "/statsu" is and
-// "/usr/bin" is not.
+// Unknown returns an error if an input looks like a command
+// but is not one: "/statsu" does, "/usr/bin" does not.
 func (o *Orchestrator) Unknown(input string) error {
 	in, ok := parseInput(input).(slash)
 	if !ok || !isCommandName(in.name) || o.Knows(input) || o.namesFile(input) {
@@ -159,14 +154,14 @@ func (o *Orchestrator) Unknown(input string) error {
 	return err
 }
 
-// Leaves reports whether an input is a command that ends the program.
+// Leaves reports whether an input is a command that ends coder.
 func (o *Orchestrator) Leaves(input string) bool {
 	in, ok := parseInput(input).(slash)
 	c, err := o.command(in.name)
 	return ok && err == nil && c.Leaves
 }
 
-// Look answers such a command.
+// Look runs a command for which [Orchestrator.Looks] is true.
 func (o *Orchestrator) Look(ctx context.Context, input string, out event.Sink) error {
 	in, _ := parseInput(input).(slash)
 	c, err := o.command(in.name)
@@ -182,14 +177,13 @@ func (o *Orchestrator) Look(ctx context.Context, input string, out event.Sink) e
 	return st.sink.Emit(ctx, event.Record{Actor: ActorUser, Event: local})
 }
 
-// AllCommands are all that can be typed: the program's own, then those that
-// people wrote.
+// AllCommands returns everything that can be typed: the built-in commands, then the custom ones.
 func (o *Orchestrator) AllCommands() []Command {
 	return slices.Concat(o.Commands, o.Library.All(o.Commands))
 }
 
-// command finds a command of the program's own. What is no command at all is
-// never sent to the model.
+// command finds a built-in command. It returns an error for an
+// unknown command, which is never sent to the model.
 func (o *Orchestrator) command(name string) (Command, error) {
 	var names []string
 	for _, c := range o.AllCommands() {
@@ -208,8 +202,7 @@ func (o *Orchestrator) command(name string) (Command, error) {
 	return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; /help lists the commands", name)}
 }
 
-// Call is one use of a command: what was typed after its name, and the session
-// it was typed in.
+// Call is one use of a command: its arguments, and its session.
 type Call struct {
 	Args string
 
@@ -217,30 +210,29 @@ type Call struct {
 	st *turnState
 }
 
-// Commands are all that can be typed here.
+// Commands returns everything that can be typed in the session.
 func (c *Call) Commands() []Command { return c.o.AllCommands() }
 
-// Settings are those of the next turn.
+// Settings returns the settings of the next turn.
 func (c *Call) Settings() Settings { return c.o.Settings() }
 
-// Mode is the mode the session is in, and its permissions.
+// Mode returns the session's mode and its permissions.
 func (c *Call) Mode() (m mode.Mode, preset string) { return c.o.Mode.Current() }
 
-// Conversation is what was said so far.
+// Conversation returns the conversation so far.
 func (c *Call) Conversation() *conversation.Conversation { return c.o.Talk }
 
-// ContextUsed is how many tokens the next request would take, and ToolTokens
-// how many of them, by our own count, describe the tools.
+// ContextUsed returns the number of tokens in the next request.
 func (c *Call) ContextUsed() int { return c.o.ContextUsed() }
 
-// ToolTokens is how many tokens describe the tools, by our own count.
+// ToolTokens returns how many tokens describe the tools, by coder's own count.
 func (c *Call) ToolTokens() int {
 	set := c.o.Settings()
 	_, all := c.o.specs(set)
 	return all - tokens.Tokens(set.System)
 }
 
-// toolSizes are how many tokens describe each of the tools, by our own count.
+// toolSizes returns how many tokens describe each tool, by coder's own count.
 func toolSizes(list []provider.ToolSpec) map[string]int {
 	sizes := make(map[string]int, len(list))
 	for _, s := range list {
@@ -249,18 +241,18 @@ func toolSizes(list []provider.ToolSpec) map[string]int {
 	return sizes
 }
 
-// Prefix is how far requests begin like those before them.
+// Prefix returns how far requests begin like the ones before them.
 func (c *Call) Prefix() Prefix { return c.o.prefix.Prefix }
 
-// NewID makes an id behind a prefix that says what it names.
+// NewID returns a new id that begins with prefix.
 func (c *Call) NewID(prefix string) string { return c.o.NewID(prefix) }
 
-// Emit puts an event on record as the person's.
+// Emit records an event with the user as its actor.
 func (c *Call) Emit(ctx context.Context, e event.Event) error {
 	return c.o.emit(ctx, c.st, ActorUser, e)
 }
 
-// Warn tells the person something beside the command's output.
+// Warn shows the user a warning in addition to the command's output.
 func (c *Call) Warn(ctx context.Context, text string) error { return c.o.warn(ctx, c.st, text) }
 
 // SwitchMode changes the mode.
@@ -268,7 +260,7 @@ func (c *Call) SwitchMode(ctx context.Context, name string) error {
 	return c.o.switchMode(ctx, c.st, name)
 }
 
-// TakePreset changes the permissions of the mode.
+// TakePreset changes the mode's permissions.
 func (c *Call) TakePreset(ctx context.Context, name string) error {
 	was, _ := c.o.Mode.Current()
 	if err := c.o.Mode.Preset(name); err != nil {
@@ -277,22 +269,21 @@ func (c *Call) TakePreset(ctx context.Context, name string) error {
 	return c.o.tellMode(ctx, c.st, was.Name)
 }
 
-// SettingsChanged tells how full the context is under the settings as they are
-// now.
+// SettingsChanged reports how full the context is under the current settings.
 func (c *Call) SettingsChanged(ctx context.Context) (Settings, error) {
 	c.o.freezeSettings(c.st)
 	return c.st.set, c.o.tellUsage(ctx, c.st)
 }
 
-// freeze freezes the settings, unless they are.
+// freeze freezes the settings, unless they already are.
 func (c *Call) freeze() {
 	if c.st.set.Model == "" && c.st.tools == nil {
 		c.o.freezeSettings(c.st)
 	}
 }
 
-// Compact lets a summary stand for what was said, with an eye to focus if that
-// is not empty. It returns the summary.
+// Compact replaces the conversation by a summary, with emphasis
+// on focus if that is not empty. It returns the summary.
 func (c *Call) Compact(ctx context.Context, focus string) (string, error) {
 	c.freeze()
 	text, err := c.o.summarise(ctx, c.st, c.o.limits(c.st, true), focus, false)
@@ -305,7 +296,7 @@ func (c *Call) Compact(ctx context.Context, focus string) (string, error) {
 	return text, err
 }
 
-// Uncompact brings back what the last replacement hides, and tells what that was.
+// Uncompact undoes the last replacement and returns it.
 func (c *Call) Uncompact(ctx context.Context) (was conversation.Replacement, err error) {
 	was, ok := c.o.Talk.Replaced()
 	if !ok {
@@ -315,8 +306,8 @@ func (c *Call) Uncompact(ctx context.Context) (was conversation.Replacement, err
 	return was, errors.Join(c.o.emit(ctx, c.st, ActorUser, event.ContextRestored{Messages: len(was.Hidden)}), c.o.tellUsage(ctx, c.st))
 }
 
-// Rewind takes the conversation, and the todo list, back to before a message.
-// Turns is how many turns of files were taken back with it, of undone in all.
+// Rewind sets the conversation and the todo list back to before a message. turns is
+// how many turns' files were undone with it, and undone how many are undone in all.
 func (c *Call) Rewind(ctx context.Context, to *conversation.Prompt, turns, undone int) error {
 	hidden := len(c.o.Talk.View()) - to.Messages()
 	if err := c.o.emit(ctx, c.st, ActorUser, event.ContextRewound{To: to.Seq, Messages: hidden, Turns: turns, Undone: undone}); err != nil {
@@ -325,7 +316,7 @@ func (c *Call) Rewind(ctx context.Context, to *conversation.Prompt, turns, undon
 	return c.asRewound(ctx, to.Todos())
 }
 
-// Unrewind takes the last Rewind back. Todos is the list as it was before that.
+// Unrewind undoes the last Rewind and restores the todo list from before it.
 func (c *Call) Unrewind(ctx context.Context, e event.ContextRewound) error {
 	if err := c.o.emit(ctx, c.st, ActorUser, event.ContextRewound{Messages: e.Messages, Undo: true}); err != nil {
 		return err
@@ -333,8 +324,8 @@ func (c *Call) Unrewind(ctx context.Context, e event.ContextRewound) error {
 	return c.asRewound(ctx, c.o.Talk.Todos())
 }
 
-// asRewound lets the list be what belongs to the conversation as it is now, and
-// tells how full the context is.
+// asRewound restores the todo list that belongs to the current
+// conversation and reports how full the context is.
 func (c *Call) asRewound(ctx context.Context, todos []event.Todo) error {
 	if c.o.Todos != nil && !slices.Equal(todos, c.o.Todos()) {
 		if err := c.o.emit(ctx, c.st, ActorUser, event.TodosChanged{Todos: todos}); err != nil {

@@ -19,45 +19,42 @@ import (
 	"coder/internal/tool"
 )
 
-// Library is what the person and the project have written down for use in a
-// session. Every field may be nil.
+// Library is what the user and the project wrote for use in a session. Every field may be nil.
 type Library struct {
-	Files  mention.Files // where files that a message names are looked up
+	Files  mention.Files // finds files that a message names
 	Attach *Attachments  // may be nil
-	// Exists, which may be nil, reports whether there is a file or folder with an absolute path.
+	// Exists, which may be nil, reports whether a file or folder with an absolute path exists.
 	Exists   func(path string) bool
 	Commands *written.Catalogue
 	Skills   *skills.Catalogue
-	// Offers reports whether a command leaves the model a tool.
+	// Offers reports whether the model may use a tool while a command runs.
 	Offers func(c written.Command, tool string) bool
-	// Models are those that a command may choose from.
+	// Models are the models that a command may choose from.
 	Models []string
-	// Prompts are texts that other programs write, by a command each.
+	// Prompts are commands with text from other programs.
 	Prompts Prompts
-	// Resources are what other programs let messages name.
+	// Resources are what messages can name in other programs.
 	Resources *Resources
 }
 
-// Prompts are commands whose text another program writes.
+// Prompts are commands with text from other programs.
 type Prompts interface {
-	// List are those that are known.
+	// List returns the known commands.
 	List() []Command
-	// Find is what writes the text of one, which may have to be waited for.
+	// Find returns the function that writes a command's text. Find may have to wait for it.
 	Find(ctx context.Context, name string) (write func(ctx context.Context, args string) (string, error), ok bool)
 }
 
-// Resources are what other programs let messages name.
+// Resources are what messages can name in other programs.
 type Resources struct {
-	Set  tool.Set // the tool that reads them, which the model does not have
-	Tool string   // its name
-	// Args are the arguments with which the tool reads what a name stands for. It
-	// reports whether that is a resource.
+	Set  tool.Set // the tool that reads them; the model does not have it
+	Tool string   // the tool's name
+	// Args returns the arguments to read name with the tool, and whether name is a resource.
 	Args func(name string) (json.RawMessage, bool)
 }
 
-// All lists the commands that people wrote, then the skills, as far as they
-// can be typed: a name that stands for something already is left out. They have
-// no Run: they are turns.
+// All lists the custom commands, then the skills. It omits names that
+// already mean something else. They have no Run: they are turns.
 func (l *Library) All(taken []Command) (all []Command) {
 	if l == nil {
 		return nil
@@ -91,12 +88,12 @@ func (l *Library) All(taken []Command) (all []Command) {
 	})
 }
 
-// lookAgain is how old a list of what people wrote may be that is shown to them: what they
-// write while the program runs is offered, too.
+// lookAgain is the maximum age of a shown list of custom
+// commands: coder also offers commands written while it runs.
 const lookAgain = time.Second
 
-// command finds a command by its name in any case. Where there is none the
-// folders are looked at again: it may have been written just now.
+// command finds a custom command, ignoring case. If it finds
+// none, it rereads the folders: the command may be new.
 func (l *Library) command(name string) (written.Command, bool) {
 	if l == nil || l.Commands == nil {
 		return written.Command{}, false
@@ -115,7 +112,7 @@ func (l *Library) command(name string) (written.Command, bool) {
 	return list[i], true
 }
 
-// skill finds a skill, likewise.
+// skill finds a skill in the same way.
 func (l *Library) skill(name string) (skills.Skill, bool) {
 	if l == nil || l.Skills == nil {
 		return skills.Skill{}, false
@@ -128,8 +125,8 @@ func (l *Library) skill(name string) (skills.Skill, bool) {
 	return s, ok
 }
 
-// inFull is the name in full of the command or skill that alone is called name in
-// short, by what came with plugins; name itself if something has it already.
+// inFull returns the full name of the plugin's command or skill with the short
+// name name, if it is the only one; name itself if something else has it.
 func (l *Library) inFull(name string) string {
 	if _, ok := l.command(name); ok {
 		return name
@@ -146,15 +143,14 @@ func (l *Library) inFull(name string) string {
 	return name
 }
 
-// draft is what a command makes of its arguments: a text for the model, the
-// files it names, and how the turn that follows differs from others.
+// draft is the result of a command's text and its arguments: a text
+// for the model, the files it names, and the turn's special settings.
 type draft struct {
 	write func(context.Context, *turnState) (text string, refs []mention.Ref, err error)
 	from  written.Command // the zero Command changes nothing
 }
 
-// runWritten runs a command that people wrote, or a skill by its name, as a turn.
-// It reports whether there is one.
+// runWritten runs a custom command, or a skill by its name, as a turn. It reports whether there is one.
 func (o *Orchestrator) runWritten(ctx context.Context, rawInput, name, args string, out event.Sink) (text string, ok bool, err error) {
 	d, ok, err := o.draft(ctx, o.Library.inFull(name), args)
 	if err != nil {
@@ -203,13 +199,13 @@ func (o *Orchestrator) draft(ctx context.Context, name, args string) (d draft, o
 		return d, true, &CommandError{err.Error()}
 	}
 	d.write = func(context.Context, *turnState) (string, []mention.Ref, error) {
-		return text, mention.Find(args), nil // what the other program names is not looked up
+		return text, mention.Find(args), nil // names from the other program are not looked up
 	}
 	return d, true, nil
 }
 
-// runDraft takes a command to its answer. The record of the task says what the
-// person typed; the conversation, what became of it.
+// runDraft runs a custom command to its answer. The task's record
+// has what the user typed; the conversation has the resulting text.
 func (o *Orchestrator) runDraft(ctx context.Context, rawInput string, d draft, out event.Sink) (string, error) {
 	ctx = withCommand(ctx, d.from)
 	st := o.newState(out)
@@ -242,8 +238,8 @@ func (o *Orchestrator) addDraft(ctx context.Context, st *turnState, d draft) err
 	return o.addWords(ctx, st, Say(chat.From(chat.Unknown, text)), refs, notes)
 }
 
-// applyHeader settles the turn as the header of a command wants it: with fewer
-// tools, and with another model where it is one of those to choose from.
+// applyHeader applies a command's header to the turn: fewer
+// tools, or another model if the command may choose it.
 func (o *Orchestrator) applyHeader(ctx context.Context, st *turnState, c written.Command) error {
 	if len(c.AllowedTools) > 0 && o.Library.Offers != nil {
 		st.overrides.without = func(tool string) bool { return !o.Library.Offers(c, tool) }
@@ -258,14 +254,13 @@ func (o *Orchestrator) applyHeader(ctx context.Context, st *turnState, c written
 	return nil
 }
 
-// overrides are what the header of a command changes in the settings of a turn.
+// overrides are a command header's changes to a turn's settings.
 type overrides struct {
-	without func(tool string) bool // nil: nothing
+	without func(tool string) bool // nil: no change
 	model   string
 }
 
-// resumeCommand lets a turn that goes on in another process be bound by the command
-// that it runs, as it was before.
+// resumeCommand makes a turn that continues in another process subject to its command again.
 func (o *Orchestrator) resumeCommand(ctx context.Context, st *turnState, left Unfinished) (context.Context, error) {
 	in, ok := parseInput(left.Input).(slash)
 	if !ok {
@@ -287,16 +282,14 @@ func withCommand(ctx context.Context, c written.Command) context.Context {
 	return context.WithValue(ctx, commandKey{}, c)
 }
 
-// CommandOf is the command that people wrote and that a turn runs, if it runs
-// one.
+// CommandOf returns the custom command that a turn runs, if any.
 func CommandOf(ctx context.Context) (written.Command, bool) {
 	c, ok := ctx.Value(commandKey{}).(written.Command)
 	return c, ok && c.Name != ""
 }
 
-// fill runs the shell commands that a command asks for, through the same gate
-// as all others, and puts their output in. The files it names, and those that
-// its arguments name, go with the message.
+// fill runs the shell commands in a command's text, through the same gate as all others, and
+// inserts their output. The files that the command and its arguments name go with the message.
 func (o *Orchestrator) fill(ctx context.Context, st *turnState, segments []written.Segment, args string) (string, []mention.Ref, error) {
 	var (
 		calls []chat.ToolCall
@@ -336,8 +329,7 @@ func (o *Orchestrator) fill(ctx context.Context, st *turnState, segments []writt
 	return written.Fill(segments, results), refs, nil
 }
 
-// inText is the output of a command as it stands in a text: what it printed,
-// and in brackets what went wrong.
+// inText returns a command's output for insertion in a text: what it printed, and any error in brackets.
 func inText(r tool.ShellResult) string {
 	if r.ExitCode < 0 {
 		return fmt.Sprintf("[%s was not run: %s]", r.Command, r.Error)

@@ -16,23 +16,23 @@ import (
 	"coder/internal/model/provider"
 )
 
-// Compaction says when and how a long conversation is made shorter.
+// Compaction says when and how to shorten a long conversation.
 type Compaction struct {
 	Auto, Prune bool
 	Threshold   float64
 	Recent      int
 }
 
-// Bounds of what is done about a long conversation.
+// Limits on shortening a conversation.
 const (
-	maxSummaries = 4    // the model writes in one turn; after that it is shortened by rule
-	maxRefusals  = 3    // of requests as too long in one turn
-	fullShare    = 0.94 // of the window: no request is meant to be longer
-	calmShare    = 0.7  // of the threshold: what is shortened by rule takes no more, so that it lasts
-	leastShare   = 0.1  // of the window: less than that for what is said is not worth saving
+	maxSummaries = 4    // by the model in one turn; after that, rules shorten the conversation
+	maxRefusals  = 3    // of requests as too long, in one turn
+	fullShare    = 0.94 // of the window: the most for a request
+	calmShare    = 0.7  // of the threshold: the most after a rule-based shortening, so that it lasts
+	leastShare   = 0.1  // of the window: the least space for messages that is worth saving
 )
 
-// window is how many tokens a request of this turn may have; 0 if nobody knows.
+// window returns how many tokens a request in this turn may have; 0 if unknown.
 func (o *Orchestrator) window(set Settings) int {
 	return o.gauge.of(set.Model).window(set.ContextLimit)
 }
@@ -42,15 +42,13 @@ func (o *Orchestrator) limits(st *turnState, force bool) compact.Limits {
 	return compact.Limits{Tokens: o.window(st.set), Threshold: c.Threshold, Recent: c.Recent, Force: force}
 }
 
-// fixed is how many tokens of every request of this turn are there before
-// anything is said.
+// fixed returns how many tokens every request in this turn has before the first message.
 func (o *Orchestrator) fixed(st *turnState) int {
 	return int(o.gauge.factor() * float64(st.fixed))
 }
 
-// fit sees before every request that it is not longer than the window: old
-// output is pruned, large results are put aside, the model summarises, and what
-// is still too long is shortened by rule.
+// fit makes sure before every request that it fits into the window: it prunes old output, moves
+// large results to files, asks the model for a summary, and shortens by rule what is still too long.
 func (o *Orchestrator) fit(ctx context.Context, st *turnState) error {
 	window := o.window(st.set)
 	if window > 0 && o.fixed(st) > window {
@@ -84,13 +82,12 @@ func (o *Orchestrator) fit(ctx context.Context, st *turnState) error {
 	return o.squeeze(ctx, st, limits, false)
 }
 
-// isHopeless reports whether compaction found nothing to gain.
+// isHopeless reports whether compaction found nothing to save.
 func isHopeless(err error) bool {
 	return errors.Is(err, compact.ErrTooShort) || errors.Is(err, compact.ErrNoGain)
 }
 
-// prune drops what is dull of old tool output, and reports whether that is
-// enough.
+// prune drops unimportant parts of old tool output, and reports whether that is enough.
 func (o *Orchestrator) prune(ctx context.Context, st *turnState, limits compact.Limits) (bool, error) {
 	view := o.Talk.View()
 	recent := min(max(limits.Recent, 1), len(view))
@@ -108,8 +105,7 @@ func (o *Orchestrator) prune(ctx context.Context, st *turnState, limits compact.
 	})
 }
 
-// squeeze shortens the conversation by rule: large results only, or whatever it
-// takes.
+// squeeze shortens the conversation by rule: only large results, or as much as necessary.
 func (o *Orchestrator) squeeze(ctx context.Context, st *turnState, limits compact.Limits, large bool) error {
 	view, window, fixed := o.Talk.View(), float64(limits.Tokens), float64(o.fixed(st))
 	budget := calmShare*limits.Allowed() - fixed
@@ -131,7 +127,7 @@ func (o *Orchestrator) squeeze(ctx context.Context, st *turnState, limits compac
 	})
 }
 
-// archive keeps results that are shortened where the model can read them.
+// archive saves shortened results where the model can read them.
 func (o *Orchestrator) archive(ctx context.Context) compact.Archive {
 	if o.PutAside == nil {
 		return nil
@@ -139,18 +135,16 @@ func (o *Orchestrator) archive(ctx context.Context) compact.Archive {
 	return func(r chat.ToolResult) string {
 		path, err := o.PutAside(ctx, r.CallID, compact.Whole(r.Text))
 		if err != nil {
-			return "" // it can be had again by calling again
+			return "" // the model can call the tool again
 		}
 		return path
 	}
 }
 
-// leastResult is how many tokens of a result are told, however little room
-// there is.
+// leastResult is the minimum number of tokens shown of a result.
 const leastResult = 200
 
-// inRoom is a result that the rest of the window has room for: a larger one is
-// put aside and told in part.
+// inRoom shortens a result that does not fit into the rest of the window, and saves the whole.
 func (o *Orchestrator) inRoom(ctx context.Context, st *turnState, r chat.ToolResult) chat.ToolResult {
 	window := o.window(st.set)
 	if window == 0 {
@@ -159,7 +153,7 @@ func (o *Orchestrator) inRoom(ctx context.Context, st *turnState, r chat.ToolRes
 	size := o.gauge.count(chat.Answer(r))
 	left := int(fullShare*float64(window)) - max(o.contextUsed(st.set.Model, st.fixed), o.fixed(st))
 	if most := int(fullShare*float64(window)) - o.fixed(st); size <= left || size <= most/4 {
-		return r // it fits, or is no large part of what can be made to fit
+		return r // it fits, or is too small to matter
 	}
 	room := max(left/2, (int(fullShare*float64(window))-o.fixed(st))/4, leastResult)
 	r.Text = compact.ShortResult(r, len(r.Text)*room/max(size, 1), o.archive(ctx))
@@ -173,12 +167,11 @@ func (o *Orchestrator) count(ms []chat.Message) (n int) {
 	return int(o.gauge.factor() * float64(n))
 }
 
-// worthwhile is how many tokens the old part must have for a summary to help.
+// worthwhile is how many tokens the old part needs for a summary to help.
 const worthwhile = 200
 
-// summarise lets a summary stand for the old part of the conversation. If it
-// is urgent and the model cannot write one, one is made by rule; if it is not,
-// everything stays as it is.
+// summarise replaces the old part of the conversation by a summary. If it is urgent and
+// the model cannot write one, a rule makes one; otherwise everything stays unchanged.
 func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits compact.Limits, focus string, urgent bool) (string, error) {
 	plan, err := compact.Cut(o.Talk.View(), limits, o.gauge.count)
 	if err != nil {
@@ -227,8 +220,8 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 	})
 }
 
-// askForSummary has the model write the summary. It sees no tools and nothing
-// of it is shown as an answer.
+// askForSummary has the model write the summary. The request
+// has no tools, and the summary is not shown as an answer.
 func (o *Orchestrator) askForSummary(ctx context.Context, st *turnState, old []chat.Message, focus string, room int) (string, error) {
 	if err := o.emit(ctx, st, ActorAgent, event.Waiting{Why: event.WaitSummary}); err != nil {
 		return "", err
@@ -261,7 +254,7 @@ func (o *Orchestrator) askForSummary(ctx context.Context, st *turnState, old []c
 	return "", errEmptyReply(reply.Stop)
 }
 
-// replace puts a shorter conversation on record. It still says which mode holds.
+// replace records a shorter conversation. It still says which mode applies.
 func (o *Orchestrator) replace(ctx context.Context, st *turnState, e event.ContextReplaced) error {
 	view := o.Talk.View()
 	kept := view[len(view)-min(e.Keep, len(view)):]
@@ -273,14 +266,13 @@ func (o *Orchestrator) replace(ctx context.Context, st *turnState, e event.Conte
 		e.Messages = append([]chat.Message{first}, e.Messages[1:]...)
 	}
 	e.Window = st.window
-	e.TokensAfter = o.fixed(st) + o.count(slices.Concat(e.Messages, kept)) // as it is told from now on
+	e.TokensAfter = o.fixed(st) + o.count(slices.Concat(e.Messages, kept)) // the current description of it
 	return errors.Join(o.emit(ctx, st, ActorAgent, e), o.tellUsage(ctx, st))
 }
 
-// retryShorter answers a provider that found the conversation too long: what it
-// takes is learnt, the conversation is made to fit that, and sent again.
-// Sent is how many tokens that request had by our own count: the tools may have
-// been told anew since.
+// retryShorter handles a provider that found the conversation too long: it learns the limit,
+// shortens the conversation to fit, and sends it again. sent is the size of the rejected
+// request in tokens, by coder's own count: the tools' descriptions may have changed since.
 func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, sent int, tooLong error) error {
 	size := func() int { return o.fixed(st) + o.count(o.Talk.View()) }
 	before := int(o.gauge.factor() * float64(sent))
@@ -307,7 +299,7 @@ func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, sent int
 	case size() >= before && o.fixed(st) > o.count(o.Talk.View()):
 		return &askError{fmt.Errorf("%w; the server says: %w", o.noRoom(st), tooLong), tooLong}
 	case size() >= before:
-		return notAnswered(tooLong) // it would be refused again
+		return notAnswered(tooLong) // it would be rejected again
 	}
 	return o.chatStep(ctx, st)
 }

@@ -13,24 +13,24 @@ import (
 	"coder/internal/model/provider"
 )
 
-// gauge is what was learnt of how the provider counts. It begins with our own
-// estimate, and is set right by what replies report and by refusals.
+// gauge is what coder learned about how the provider counts tokens. It begins
+// with coder's own estimate; reported counts and rejections correct it.
 type gauge struct {
 	model   string
-	scale   float64 // tokens by the provider's count for one of ours; 0 stands for 1
-	ceiling int     // no request may be longer, since one that was has been refused; 0: none was
-	told    int     // the window by the server's own word; 0: it did not say
-	warned  bool    // that it is too small, or that the server cuts requests
+	scale   float64 // the provider's tokens for one of coder's; 0 means 1
+	ceiling int     // the longest request, since a longer one was rejected; 0: none was
+	told    int     // the window as the server reported it; 0: unknown
+	warned  bool    // about a window that is too small, or a server that cuts requests
 }
 
-// Bounds of what is learnt: a report beyond them is not about tokens.
+// Limits on what is learned: a report beyond them is not about tokens.
 const (
 	leastScale = 0.8
 	mostScale  = 6
-	refusedCut = 0.85 // of the size that was refused, to be on the safe side
+	refusedCut = 0.85 // of the rejected size, for safety
 )
 
-// of is the gauge for a model: what was learnt of another does not count.
+// of returns the gauge for a model: another model's counts do not apply.
 func (g *gauge) of(model string) *gauge {
 	if g.model != model {
 		*g = gauge{model: model}
@@ -40,17 +40,16 @@ func (g *gauge) of(model string) *gauge {
 
 func (g *gauge) factor() float64 { return cmp.Or(g.scale, 1) }
 
-// count is how many tokens a message takes, as far as is known.
+// count estimates the tokens in a message.
 func (g *gauge) count(m chat.Message) int {
 	return int(g.factor() * float64(tokens.MessageTokens(m)))
 }
 
-// reported learns from a reply that the provider counted so many tokens where we
-// had estimated so many. What is more than expected counts at once, what is less
-// little by little.
+// reported learns from a reply that the provider counted counted tokens for an
+// estimate of estimated. A higher ratio applies at once, a lower one gradually.
 func (g *gauge) reported(estimated, counted int) {
 	if estimated < 200 || counted <= 0 {
-		return // too little to tell
+		return // too few for a ratio
 	}
 	is := min(max(float64(counted)/float64(estimated), leastScale), mostScale)
 	if is < g.factor() {
@@ -59,9 +58,9 @@ func (g *gauge) reported(estimated, counted int) {
 	g.scale = is
 }
 
-// leastCut is how many tokens a request has at least that was cut to them: fewer
-// are no window. mostOff is how far below our estimate the truth can be. Windows
-// are multiples of windowStep; what was cut to one falls hardly short of it.
+// leastCut is the least size in tokens of a cut request: less is no window.
+// mostOff is how far below the estimate the real count can be. Windows are
+// multiples of windowStep; a request cut to one is shorter by at most shortBy.
 const (
 	leastCut   = 1500
 	mostOff    = 0.65
@@ -69,9 +68,8 @@ const (
 	shortBy    = 32
 )
 
-// cut reports whether a server that counted so many tokens where we had estimated
-// so many has cut the request. If what it counted looks like a window, it is
-// taken for its window.
+// cut reports whether a server cut a request, judging by the estimate and the server's
+// count. If the count looks like a window size, cut records it as the window.
 func (g *gauge) cut(estimated int, u chat.Usage) bool {
 	if u.In < leastCut || u.Cached > 0 || float64(u.In) > mostOff*g.factor()*float64(estimated) {
 		return false
@@ -82,8 +80,7 @@ func (g *gauge) cut(estimated int, u chat.Usage) bool {
 	return true
 }
 
-// refused learns that a request of so many tokens, by our count, was too long
-// for a window of so many, if that is said.
+// refused learns that a request of size tokens, by coder's count, was too long for the window, if known.
 func (g *gauge) refused(size, window int) {
 	if window > 0 {
 		g.told = window
@@ -96,7 +93,7 @@ func (g *gauge) refused(size, window int) {
 	}
 }
 
-// window is how many tokens a request may have; 0 if that is not known.
+// window returns how many tokens a request may have; 0 if unknown.
 func (g *gauge) window(limit int) int {
 	least := max(limit, 0)
 	for _, n := range []int{g.ceiling, g.told} {
@@ -107,16 +104,15 @@ func (g *gauge) window(limit int) int {
 	return least
 }
 
-// Bounds of a reply in a small window. In a large one the server's own limit is
-// the better one.
+// Limits on a reply in a small window. In a large window the server's own limit is better.
 const (
 	smallWindow = 32 << 10
 	leastReply  = 256
 )
 
-// replyRoom is how many tokens a reply may have: a quarter of a small window, or
-// what the conversation leaves of it. It halves where it must, so that the
-// request begins as the one before it did for as long as it can. 0 is no bound.
+// replyRoom returns how many tokens a reply may have: a quarter of a small window,
+// or what the conversation leaves of it. It only halves the number, so that the
+// beginning of requests stays the same for as long as possible. 0 means no limit.
 func (o *Orchestrator) replyRoom(st *turnState) int {
 	window := o.window(st.set)
 	if window == 0 || window > smallWindow {
@@ -129,12 +125,12 @@ func (o *Orchestrator) replyRoom(st *turnState) int {
 	return max(room, leastReply)
 }
 
-// fixedShare is how much of the window the system text and the tools may take
-// before the tools are described in short.
+// fixedShare is the share of the window for the system text
+// and the tools above which the tools get short descriptions.
 const fixedShare = 0.4
 
-// specs describe the tools to the model: in short, where the window is small.
-// With them comes how many tokens every request has before anything is said.
+// specs returns the descriptions of the tools for the model, shortened if the window
+// is small, and the number of tokens that every request has before the first message.
 func (o *Orchestrator) specs(set Settings) (list []provider.ToolSpec, tokens int) {
 	for s := range set.Tools.Specs() {
 		list = append(list, provider.ToolSpec{Name: s.Name, Doc: s.Doc, Schema: s.Schema})
@@ -150,8 +146,8 @@ func (o *Orchestrator) specs(set Settings) (list []provider.ToolSpec, tokens int
 	return list, fixed(set, list)
 }
 
-// FixedTokens is how many tokens of every request are the system text, and how
-// many describe the tools, by our own count. It may be asked while a turn runs.
+// FixedTokens returns how many tokens in every request are the system text, and how
+// many describe the tools, by coder's own count. It may be called during a turn.
 func (o *Orchestrator) FixedTokens() (system, tools int) {
 	set := o.Settings()
 	var list []provider.ToolSpec
@@ -162,7 +158,7 @@ func (o *Orchestrator) FixedTokens() (system, tools int) {
 	return system, fixed(set, list) - system
 }
 
-// fixed is how many tokens of every request are there before anything is said.
+// fixed returns how many tokens every request has before the first message.
 func fixed(set Settings, specs []provider.ToolSpec) int {
 	n := tokens.Tokens(set.System)
 	for _, s := range specs {
@@ -171,14 +167,13 @@ func fixed(set Settings, specs []provider.ToolSpec) int {
 	return n
 }
 
-// firstParagraph is the beginning of a tool's description: what it does and what
-// comes back.
+// firstParagraph returns the first paragraph of a tool's description: what it does and returns.
 func firstParagraph(doc string) string {
 	head, _, _ := strings.Cut(strings.TrimSpace(doc), "\n\n")
 	return clip.Text(head, 400)
 }
 
-// bareSchema is a schema without what it says in words.
+// bareSchema returns a schema without descriptions.
 func bareSchema(schema json.RawMessage) json.RawMessage {
 	var v any
 	if json.Unmarshal(schema, &v) != nil {
@@ -191,8 +186,7 @@ func bareSchema(schema json.RawMessage) json.RawMessage {
 	return bare
 }
 
-// withoutWords drops descriptions. Names of properties are not keywords, even if
-// one is called description.
+// withoutWords removes descriptions, but keeps a property named description.
 func withoutWords(v any, names bool) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -211,12 +205,12 @@ func withoutWords(v any, names bool) any {
 	return v
 }
 
-// NoRoomError reports a window in which nothing can be said, and what fills it.
+// NoRoomError reports a window too small for any message, and what fills it.
 type NoRoomError struct {
-	Window, System, Tools int // tokens, about
-	Count                 int // of tools
+	Window, System, Tools int // tokens, approximately
+	Count                 int // number of tools
 	Lean                  bool
-	Raise                 string // how a larger window is had
+	Raise                 string // how to get a larger window
 }
 
 func (e *NoRoomError) Error() string {
@@ -228,10 +222,10 @@ func (e *NoRoomError) Error() string {
 		e.Window, e.System, e.Count, e.Tools, e.Raise, what)
 }
 
-// Is makes it one way of being too long.
+// Is makes a NoRoomError match [provider.ErrContextTooLong].
 func (e *NoRoomError) Is(target error) bool { return target == provider.ErrContextTooLong }
 
-// noRoom reports that nothing can be said in so small a window.
+// noRoom returns the error for a window too small for any message.
 func (o *Orchestrator) noRoom(st *turnState) error {
 	system := int(o.gauge.factor() * float64(tokens.Tokens(st.set.System)))
 	return &provider.Error{Kind: provider.ErrContextTooLong, Err: &NoRoomError{
@@ -239,18 +233,16 @@ func (o *Orchestrator) noRoom(st *turnState) error {
 	}}
 }
 
-// retell has the model told of the tools as fits what is known of the window
-// now.
+// retell describes the tools to the model again, to fit the window as now known.
 func (o *Orchestrator) retell(st *turnState) {
-	if o.Settings().Mode == st.set.Mode { // the turn stays in the mode it began in
+	if o.Settings().Mode == st.set.Mode { // the turn stays in its mode
 		o.freezeSettings(st)
 		return
 	}
 	st.tools, st.fixed = o.specs(st.set)
 }
 
-// tellWindow learns the window by the server's own word, and says so once if the
-// request under way is larger.
+// tellWindow records the window that the server reported, and warns once if the current request is larger.
 func (o *Orchestrator) tellWindow(ctx context.Context, st *turnState, window int) error {
 	g := o.gauge.of(st.set.Model)
 	size := int(g.factor() * float64(st.fixed+o.Talk.Total(tokens.MessageTokens)))
@@ -264,8 +256,8 @@ func (o *Orchestrator) tellWindow(ctx context.Context, st *turnState, window int
 		"this request has about %d tokens, but the server accepts %d: it will be refused or silently cut; %s", size, window, raiseWindow(st.set)))
 }
 
-// weigh learns from what a reply reports of a request of so many tokens, by our
-// count, and says once that the server has not read all of it.
+// weigh learns from the usage reported for a request of an estimated
+// size, and warns once if the server did not read all of it.
 func (o *Orchestrator) weigh(ctx context.Context, st *turnState, estimated int, u *chat.Usage) error {
 	if u == nil {
 		return nil
@@ -284,7 +276,7 @@ func (o *Orchestrator) weigh(ctx context.Context, st *turnState, estimated int, 
 		"the server read %d of about %d tokens: it cut off the rest, and the model did not see it; %s", u.In, estimated, raiseWindow(st.set)))
 }
 
-// raiseWindow is how a larger window is had.
+// raiseWindow returns how to get a larger window.
 func raiseWindow(set Settings) string {
 	return cmp.Or(set.RaiseWindow, "give it a larger window (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx; llama.cpp: --ctx-size)")
 }

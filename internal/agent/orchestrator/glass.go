@@ -9,21 +9,21 @@ import (
 	"coder/internal/model/provider"
 )
 
-// glass is what a reply is watched through: keys in it are blotted out, also
-// those that come in pieces, so that what is shown is what will be on record.
+// glass filters a reply before it is shown: it masks keys, including keys
+// that arrive in pieces, so that the screen shows what the record will have.
 type glass struct {
 	o             *Orchestrator
 	st            *turnState
 	text, thought pane
 }
 
-// pane is one of the two texts of a reply.
+// pane is one of a reply's two texts.
 type pane struct {
 	clear strings.Builder
 	*secret.ConcealingWriter
 }
 
-// clean forgets what was held back.
+// clean drops text that was held back.
 func (g *glass) clean() {
 	for _, p := range []*pane{&g.text, &g.thought} {
 		p.clear.Reset()
@@ -31,7 +31,7 @@ func (g *glass) clean() {
 	}
 }
 
-// take is what can be shown of a piece.
+// take returns what can be shown of a piece.
 func (p *pane) take(piece string) string {
 	_, _ = p.Write([]byte(piece)) // to memory
 	return p.taken()
@@ -42,11 +42,11 @@ func (p *pane) taken() string {
 	return p.clear.String()
 }
 
-// show shows a piece of a reply as far as it cannot be part of a key.
+// show shows a piece of a reply, except an end that may be part of a key.
 func (g *glass) show(ctx context.Context, d provider.Delta) error {
 	switch piece := d.(type) {
 	case provider.TextDelta:
-		if err := g.flushThought(ctx); err != nil { // it comes before what follows it
+		if err := g.flushThought(ctx); err != nil { // its text precedes this piece
 			return err
 		}
 		if d = provider.TextDelta(g.text.take(string(piece))); d == provider.TextDelta("") {
@@ -66,7 +66,7 @@ func (g *glass) show(ctx context.Context, d provider.Delta) error {
 	return g.o.show(ctx, g.st, d)
 }
 
-// flush shows what was held back.
+// flush shows text that was held back.
 func (g *glass) flush(ctx context.Context) error {
 	return cmp.Or(g.flushThought(ctx), g.flushText(ctx))
 }

@@ -14,18 +14,18 @@ import (
 	"coder/internal/core/uip"
 )
 
-// ErrPromptRefused reports a prompt that a hook did not let through.
+// ErrPromptRefused reports a prompt that a hook denied.
 var ErrPromptRefused = errors.New("a hook refused the prompt")
 
-// endTime is how long hooks may take when a session ends.
+// endTime limits hooks at the end of a session.
 const endTime = 5 * time.Second
 
-// maxSentOn is how often hooks send a model on that is content and calls nothing.
+// maxSentOn limits how often hooks continue a turn in which the model makes no more calls.
 const maxSentOn = 3
 
 func scene(st *turnState) hooks.Scene { return hooks.Scene{Task: st.task, Sink: st.sink} }
 
-// roundHooks are the hooks around calls, nil if there are none.
+// roundHooks returns the hooks around calls, or nil if there are none.
 func (o *Orchestrator) roundHooks() toolrun.Hooks {
 	if !o.Hooks.On(hooks.PreToolUse) && !o.Hooks.On(hooks.PostToolUse) && !o.Hooks.On(hooks.PostToolFailure) {
 		return nil
@@ -33,14 +33,13 @@ func (o *Orchestrator) roundHooks() toolrun.Hooks {
 	return o.Hooks
 }
 
-// hookPrompt runs the hooks that come before the person's words, those of the
-// session's start before the first of them, and returns what they add. Words
-// that a hook refuses the model never hears.
+// hookPrompt runs the hooks before the user's prompt, and the session's start hooks before the
+// first prompt, and returns what they add. The model never sees a prompt that a hook denies.
 func (o *Orchestrator) hookPrompt(ctx context.Context, st *turnState, words string) (notes []toolrun.Note, err error) {
 	switch {
 	case o.Hooks == nil:
 		return nil, nil
-	case o.Child != nil: // its words are the main agent's; nobody refuses them
+	case o.Child != nil: // the prompt is the main agent's; no hook can deny it
 		ruling, err := o.Hooks.Fire(ctx, scene(st), hooks.SubagentStart, []string{o.Child.Agent}, map[string]any{"agent_id": o.Child.ID, "agent_type": o.Child.Agent})
 		return ruling.Notes, err
 	}
@@ -54,7 +53,7 @@ func (o *Orchestrator) hookPrompt(ctx context.Context, st *turnState, words stri
 		if err != nil {
 			return nil, err
 		}
-		if ruling.Deny != "" { // the session goes on: only a prompt can be refused
+		if ruling.Deny != "" { // only a prompt can be denied here, not the session
 			err = o.warn(ctx, st, ruling.Deny)
 		}
 		if ruling.Stop != "" {
@@ -77,8 +76,7 @@ func (o *Orchestrator) hookPrompt(ctx context.Context, st *turnState, words stri
 	return append(notes, ruling.Notes...), nil
 }
 
-// hookStop runs the hooks that come when the model is content, and reports
-// whether one of them sends it on.
+// hookStop runs the hooks at the end of the model's work, and reports whether one continues the turn.
 func (o *Orchestrator) hookStop(ctx context.Context, st *turnState) (again bool, err error) {
 	e, names, fields := hooks.Stop, []string(nil), map[string]any{"stop_hook_active": st.sentOn, "last_assistant_message": st.final}
 	if o.Child != nil {
@@ -99,7 +97,7 @@ func (o *Orchestrator) hookStop(ctx context.Context, st *turnState) (again bool,
 	return true, o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, "[hook] "+ruling.Deny)})
 }
 
-// hookCompact asks the hooks whether a summary may stand for the conversation.
+// hookCompact asks the hooks whether a summary may replace the conversation.
 func (o *Orchestrator) hookCompact(ctx context.Context, st *turnState, trigger, focus string) (refused string, err error) {
 	if !o.Hooks.On(hooks.PreCompact) {
 		return "", nil
@@ -111,7 +109,7 @@ func (o *Orchestrator) hookCompact(ctx context.Context, st *turnState, trigger, 
 	return ruling.Deny, err
 }
 
-// person is whom a turn asks. Hooks hear of each question while it is open.
+// person returns the turn's interactor. Hooks are notified of each question while it is open.
 func (o *Orchestrator) person(st *turnState) uip.Interactor {
 	p := o.Person(st.sink)
 	if !o.Hooks.On(hooks.Notification) {
@@ -131,8 +129,8 @@ func (o *Orchestrator) person(st *turnState) uip.Interactor {
 	})
 }
 
-// End runs the hooks that come at the end of a session in which anything was
-// said. They have little time, and can change nothing.
+// End runs the hooks at the end of a session with at least one
+// prompt. They have little time and cannot change anything.
 func (o *Orchestrator) End(out event.Sink) {
 	if !o.begun || !o.Hooks.On(hooks.SessionEnd) {
 		return
@@ -140,7 +138,7 @@ func (o *Orchestrator) End(out event.Sink) {
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
 	at := hooks.Scene{Sink: o.Through(event.SinkFunc(func(ctx context.Context, r event.Record) error {
-		if n, ok := r.Event.(event.Notice); ok { // nobody shows records any more
+		if n, ok := r.Event.(event.Notice); ok { // records are not shown any more
 			o.Hooks.Warn(n.Text)
 		}
 		return out.Emit(ctx, r)

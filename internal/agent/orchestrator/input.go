@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// An input is a slash, a bang or a prompt.
+// input is a slash, a bang or a prompt.
 type input interface{ isInput() }
 
 type (
@@ -18,9 +18,8 @@ func (slash) isInput()  {}
 func (bang) isInput()   {}
 func (prompt) isInput() {}
 
-// parseInput sorts an input by its first character, after trimming: what
-// begins with "/" or "!" is a command and never goes to the model, all else
-// does, untouched.
+// parseInput classifies an input by its first character, after trimming: text that begins with "/"
+// or "!" is a command and never goes to the model; all other text goes to the model unchanged.
 func parseInput(line string) input {
 	trimmed := strings.TrimSpace(line)
 	if rest, ok := strings.CutPrefix(trimmed, "!"); ok {
@@ -31,7 +30,7 @@ func parseInput(line string) input {
 		if i := strings.IndexAny(rest, " \t\r\n"); i >= 0 {
 			name, args = rest[:i], strings.TrimSpace(rest[i:])
 		}
-		if strings.Contains(name, "/") { // a path: no command has one in its name
+		if strings.Contains(name, "/") { // a path: command names have no slash
 			return prompt(line)
 		}
 		return slash{strings.ToLower(name), args}
@@ -50,8 +49,8 @@ func isCommandName(s string) bool {
 	return s != ""
 }
 
-// namesFile reports whether the first word of an input is the path of something that is there,
-// such as /tmp: it begins a prompt unless it is the name of a command.
+// namesFile reports whether the first word of an input is an existing
+// path, such as /tmp. Such an input is a prompt unless it names a command.
 func (o *Orchestrator) namesFile(input string) bool {
 	word, _, _ := strings.Cut(strings.TrimSpace(input), "\n")
 	word, _, _ = strings.Cut(word, " ")

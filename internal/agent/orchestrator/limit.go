@@ -11,21 +11,21 @@ import (
 	"coder/internal/model/provider"
 )
 
-// Choices where a limit ends by itself.
+// Options of the question about a limit.
 const (
 	limitWait = "wait"
 	limitStop = "stop"
 )
 
-// worthAsking is the wait from which a person is asked whether to bear it.
+// worthAsking is the shortest wait that coder asks the user about.
 const worthAsking = time.Minute
 
-// afterLimit is how much longer than it asks for a provider is left alone.
+// afterLimit is added to the provider's waiting time.
 const afterLimit = time.Second
 
-// waitForLimit waits for the end of a limit of the provider, as far as the person
-// allows it: beforehand, up to a time, or when asked, once in a turn. If it did
-// not, it returns err with the time at which the limit ends.
+// waitForLimit waits for the provider's limit to end, if the user allows it:
+// with a setting, up to a total time, or by answering a question, once per turn.
+// If it did not wait, it returns err with the time at which the limit ends.
 func (o *Orchestrator) waitForLimit(ctx context.Context, st *turnState, err error) (again bool, failure error) {
 	e, ok := errors.AsType[*provider.Error](err)
 	if !ok || ctx.Err() != nil || !e.Retryable || e.RetryAfter <= 0 || !errors.Is(err, provider.ErrRateLimited) && !errors.Is(err, provider.ErrOverloaded) {
@@ -52,7 +52,7 @@ func (o *Orchestrator) waitForLimit(ctx context.Context, st *turnState, err erro
 	return true, nil
 }
 
-// mayWait asks the person whether to wait, where there is one to be asked.
+// mayWait asks the user, if present, whether to wait.
 func (o *Orchestrator) mayWait(ctx context.Context, st *turnState, why error, wait time.Duration) (bool, error) {
 	if !st.set.Attended || st.offered || o.Child != nil || wait < worthAsking {
 		return false, nil
@@ -69,7 +69,7 @@ func (o *Orchestrator) mayWait(ctx context.Context, st *turnState, why error, wa
 	return err == nil && a.Option == limitWait && !a.Unanswered(), err
 }
 
-// clockTime is a moment as people say it: with its day, if that is another one.
+// clockTime formats a time for people, with the date if it is not today.
 func clockTime(now, at time.Time) string {
 	at = at.In(now.Location())
 	if now.Format(time.DateOnly) == at.Format(time.DateOnly) {

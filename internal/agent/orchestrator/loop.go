@@ -14,8 +14,7 @@ import (
 	"coder/internal/core/uip"
 )
 
-// Bounds of what counts as a circle: so many rounds, which came so often in a row
-// with the same results.
+// A loop is a sequence of at most so many rounds that occurred so often in a row with the same results.
 const (
 	sameRounds  = 3
 	mostInRound = 4
@@ -27,19 +26,19 @@ const (
 	loopStop = "stop"
 )
 
-// ErrLoop ends a turn that went in circles: a person stopped it, or nobody could
-// be asked and the model did not stop when it was told.
+// ErrLoop ends a turn in which the model repeated itself: the user stopped
+// it, or nobody could answer and the model continued after a warning.
 var ErrLoop = errors.New("stopped: the same call was repeated with the same result")
 
-// rounds notices when the model goes in circles.
+// rounds detects loops in the model's calls.
 type rounds struct {
-	past  [][sha256.Size]byte // calls and results, the newest last
-	quiet int                 // rounds since the last word about a circle
-	told  bool                // the model was told of the circle it is in
+	past  [][sha256.Size]byte // hashes of calls and results, the newest last
+	quiet int                 // rounds since the last report of a loop
+	told  bool                // the model was warned about the current loop
 }
 
-// add takes a round and reports, where a circle has just come sameRounds times
-// since the last word about it, how many rounds it has and how often it came.
+// add adds a round. If a loop has occurred sameRounds times since its last
+// report, add returns the loop's number of rounds and how often it occurred.
 func (r *rounds) add(round [sha256.Size]byte) (length, times int) {
 	r.past = append(r.past, round)
 	r.quiet++
@@ -60,11 +59,10 @@ func (r *rounds) add(round [sha256.Size]byte) (length, times int) {
 	return 0, 0
 }
 
-// passing are the parts of a result that differ from one time to the next
-// whatever happened.
+// passing lists the fields of a result that differ in every run.
 var passing = []string{"duration_ms", "log_path", "seconds"}
 
-// lasting is a result without what differs each time.
+// lasting returns a result without fields that differ in every run.
 func lasting(result string) string {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(result), &object) != nil {
@@ -76,9 +74,8 @@ func lasting(result string) string {
 	return string(jsonx.Must(object))
 }
 
-// guardLoop explains a circle and asks what to do about it. Nothing is halted
-// without a word: where nobody can be asked, the model is told, and the turn
-// ends if it goes on all the same.
+// guardLoop explains a loop and asks the user what to do. If nobody can answer,
+// coder warns the model, and ends the turn if the model continues anyway.
 func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []chat.ToolCall, results []string) error {
 	if len(calls) == 0 {
 		return nil
@@ -108,16 +105,16 @@ func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []cha
 	})
 }
 
-// AsksAboutCircle reports whether a question is what to do about a circle.
+// AsksAboutCircle reports whether a question is about a loop.
 func AsksAboutCircle(q uip.Request) bool {
 	return q.CallID() == "" && q.Purpose == uip.Generic && q.Display.Metadata[uip.OnYes] == loopGoOn && q.Display.Metadata[uip.OnNo] == loopStop
 }
 
-// askAboutCircle asks what to do about a circle and does it.
+// askAboutCircle asks what to do about a loop and does it.
 func (o *Orchestrator) askAboutCircle(ctx context.Context, st *turnState, q uip.Request) error {
 	what := q.Display.Description
 	a, err := o.Person(st.sink).Ask(ctx, q)
-	if err == nil && a.Unanswered() { // nobody was told by the question
+	if err == nil && a.Unanswered() { // nobody saw the question
 		err = o.warn(ctx, st, what)
 	}
 	advice := cmp.Or(a.Input, a.Comment)

@@ -7,10 +7,10 @@ import (
 	"coder/internal/policy/mode"
 )
 
-// YoloWarning is said once whenever yolo begins.
+// YoloWarning is shown whenever yolo mode begins.
 const YoloWarning = "yolo: commands run without approval or checks, dangerous ones too; only the file tools' workspace boundary and the sandbox apply"
 
-// switchMode changes the mode and puts it on record.
+// switchMode changes and records the mode.
 func (o *Orchestrator) switchMode(ctx context.Context, st *turnState, mode string) error {
 	was, _ := o.Mode.Current()
 	if err := o.Mode.Switch(mode); err != nil {
@@ -19,12 +19,12 @@ func (o *Orchestrator) switchMode(ctx context.Context, st *turnState, mode strin
 	return o.tellMode(ctx, st, was.Name)
 }
 
-// SwitchMode changes the mode between turns, for a face that has a key for it.
+// SwitchMode changes the mode between turns, for a face with a key for it.
 func (o *Orchestrator) SwitchMode(ctx context.Context, mode string, out event.Sink) error {
 	return o.switchMode(ctx, &turnState{sink: o.Through(out)}, mode)
 }
 
-// tellMode puts the mode in force on record.
+// tellMode records the current mode.
 func (o *Orchestrator) tellMode(ctx context.Context, st *turnState, was string) error {
 	now, preset := o.Mode.Current()
 	if err := o.emit(ctx, st, ActorUser, event.ModeChanged{Mode: now.Name, Preset: preset}); err != nil {

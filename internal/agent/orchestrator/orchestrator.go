@@ -1,7 +1,6 @@
-// Package orchestrator runs what the person typed. It owns the order of things
-// and nothing else: providers, tools, policies, stores and renderers are given
-// to it, and all state of a turn lives in one turnState handed from step to
-// step.
+// Package orchestrator runs the user's inputs. It only controls the order
+// of steps: providers, tools, policies, stores and renderers are passed in,
+// and a turn's whole state is in one turnState passed from step to step.
 //
 // An Orchestrator serves one session and runs one input at a time.
 package orchestrator
@@ -29,16 +28,15 @@ import (
 	"coder/internal/tool"
 )
 
-// Actors of the records an Orchestrator makes.
+// Actors of an Orchestrator's records.
 const (
 	ActorUser  = event.ActorUser
 	ActorAgent = "main"
-	// ActorVerifier runs the checks of edited work.
+	// ActorVerifier runs the checks of edits.
 	ActorVerifier = event.ActorVerifier
 )
 
-// ErrStepLimit reports that the model was still calling tools when its steps
-// ran out.
+// ErrStepLimit reports that the model still called tools when the turn reached its step limit.
 var ErrStepLimit = errors.New("step limit reached")
 
 type stepLimitError struct{ steps int }
@@ -56,77 +54,73 @@ func (e *askError) Unwrap() error { return e.error }
 
 func notAnswered(why error) error { return &askError{fmt.Errorf("ask the model: %w", why), why} }
 
-// Engine is what a session runs on: the model and the tools, and what people set
-// and wrote for them. A field that says so may be nil.
+// Engine is what a session needs to run: the model and the tools, and
+// what the user set and wrote for them. Fields that may be nil say so.
 type Engine struct {
 	Provider provider.Provider
 	Runner   *toolrun.Runner
-	Settings func() Settings // read once at the start of each turn
-	Mode     *mode.State     // the mode the session is in
-	Commands []Command       // those of the program's own, in the order of /help
-	// Todos, which may be nil, is the list of things to do.
+	Settings func() Settings // called once at the start of each turn
+	Mode     *mode.State     // the session's mode
+	Commands []Command       // the built-in commands, in the order of /help
+	// Todos, which may be nil, returns the todo list.
 	Todos func() []event.Todo
-	// Checked, which may be nil, is what the session checked last, and what was changed since.
+	// Checked, which may be nil, returns the session's last check and the changes since.
 	Checked func() verify.Check
-	// Ended, which may be nil, is what the model needs to know of commands in the background
-	// that ended since it was called last, with the names under which the record keeps that.
+	// Ended, which may be nil, returns a text for the model about background commands
+	// that ended since its last call, and the names under which the record keeps that.
 	Ended func() (text string, names []string)
-	// Declined, which may be nil, reports whether the person turned a check down.
+	// Declined, which may be nil, reports whether the user declined a check.
 	Declined func(command string) bool
-	// Files, which may be nil, is where checks of edited work are chosen from.
+	// Files, which may be nil, finds the project's files for choosing a check.
 	Files Files
-	// Library, which may be nil, is what people wrote down for use here. Without
-	// it the model gets the person's words and nothing beside them.
+	// Library, which may be nil, is what the user and the project wrote for
+	// use in the session. Without it the model gets only the user's text.
 	Library *Library
-	Hooks   *hooks.Hooks // people's own commands on events; may be nil
-	// PutAside, which may be nil, keeps the text of a call's result in a file
-	// that the model can read, and returns its path. The same call gives the
-	// same file, with what it was given first.
+	Hooks   *hooks.Hooks // the user's commands on events; may be nil
+	// PutAside, which may be nil, saves the text of a call's result in a file that the model can
+	// read, and returns its path. The same call always gets the same file, with the text saved first.
 	PutAside func(ctx context.Context, callID, text string) (path string, err error)
 	Final    Final // may be nil
-	// Conceals, which may be nil, blots keys out of all that is kept. The model
-	// sees what is kept.
+	// Conceals, which may be nil, masks keys in everything that coder saves. The model sees the saved text.
 	Conceals *secret.Concealer
-	// Sleep, which may be nil, passes time instead of real time.
+	// Sleep, which may be nil, replaces the real clock's sleep.
 	Sleep func(context.Context, time.Duration) error
 }
 
-// Final has a say in what a turn may end with. Its errors end the turn.
+// Final checks how a turn may end. Its errors end the turn.
 type Final interface {
-	// Final looks at an answer with which the model is content. What it returns is
-	// said to the model, which goes on.
+	// Final checks a turn's answer. A non-empty result is sent to the model, which continues.
 	Final(answer string) (more string, err error)
-	// Called hears what came of every call.
+	// Called observes the outcome of every call.
 	Called(tool string, failed bool) error
 }
 
-// Config is what an Orchestrator is made of. Every field is required unless it
-// says otherwise; none changes after [New].
+// Config has the parts of an Orchestrator. Every field is
+// required unless it says otherwise; none changes after [New].
 type Config struct {
 	Engine
-	Talk *conversation.Conversation // what was said so far; grows as records are made
+	Talk *conversation.Conversation // the conversation so far; grows with the records
 
-	// Through returns a sink that keeps what it is told and then shows it to out.
+	// Through returns a sink that records events and then shows them on out.
 	Through func(out event.Sink) event.Sink
-	// Person returns whom to ask, with questions and answers kept in sink.
+	// Person returns the interactor, with questions and answers recorded in sink.
 	Person func(sink event.Sink) uip.Interactor
-	// Save projects the session for people and other programs, after a turn.
+	// Save writes the session's snapshot after a turn.
 	Save func(context.Context) error
 
-	// Steer, which may be nil, is what the person said since the last step.
+	// Steer, which may be nil, returns what the user typed since the last step.
 	Steer func() []chat.Words
-	// Changed, which may be nil, tells between steps whether the person changed
-	// settings since the last one, and the mode to go on in if it is to be another.
+	// Changed, which may be nil, reports between steps whether the user
+	// changed settings since the last one, and returns the new mode, if any.
 	Changed func() (mode string, changed bool)
-	// Child is set for an agent that works for another: it does not verify, and
-	// its use of the context is not told.
+	// Child is set for a subagent, which does not verify and does not report its context use.
 	Child *Subtask
 
 	NewID func(prefix string) string
 	Now   func() time.Time
 }
 
-// pause passes time, or ends with ctx.
+// pause sleeps until d has passed or ctx ends.
 func (e Engine) pause(ctx context.Context, d time.Duration) error {
 	if e.Sleep != nil {
 		return e.Sleep(ctx, d)
@@ -134,51 +128,50 @@ func (e Engine) pause(ctx context.Context, d time.Duration) error {
 	return clock.Sleep(ctx, d)
 }
 
-// Subtask is how the task of an agent that works for another is recorded.
+// Subtask describes a subagent's task in the record.
 type Subtask struct {
-	ID, Parent   string // of the task itself, and of the one it belongs to
-	CallID       string // the parent's call that it does the work of
+	ID, Parent   string // the ids of the task and its parent
+	CallID       string // the parent's call that started it
 	Agent, Title string
 }
 
-// Settings is what a person may change between turns.
+// Settings are what the user can change between turns.
 type Settings struct {
 	Model    string
 	Mode     string
-	ModeText string // what the mode means, which the model is told at the end of the conversation
+	ModeText string // describes the mode to the model at the end of the conversation
 	System   string
 	Tools    tool.Set
-	// Later, which may be nil, is the tools with those that have come since, or
-	// as they were if none has. It is asked before every request, and before
-	// calls that an earlier process left, whose tools are waited for.
+	// Later, which may be nil, returns the tools including any added since, or set itself if none were. It
+	// is called before every request, and before calls left by an earlier process, whose tools it waits for.
 	Later        func(ctx context.Context, set tool.Set, wanted []chat.ToolCall) tool.Set
-	Lean         bool // the tools are described in short
+	Lean         bool // describe the tools briefly
 	MaxSteps     int
-	ContextLimit int       // tokens the model can take in
-	Run          event.Run // what no settings tell
+	ContextLimit int       // the model's window in tokens
+	Run          event.Run // details that are no settings
 	RaiseWindow  string    // how a server is made to take more; "": it is not known
-	StopOnReject bool      // a refused call ends the turn
-	DirectBang   bool      // a person's own ! command is not judged
-	// ReadOwn reads a person's own ! command; forced says that they wrote !!.
+	StopOnReject bool      // a denied call ends the turn
+	DirectBang   bool      // run the user's ! commands without judging them
+	// ReadOwn parses the user's ! command; forced means that the user typed !!.
 	ReadOwn func(line string, forced bool) OwnLine
 
-	// RulesFor, which may be nil, returns the rules that apply to a file beside those in System.
+	// RulesFor, which may be nil, returns the rules that apply to a file in addition to those in System.
 	RulesFor func(file string) []rulefile.Rule
 
 	Compaction     Compaction
 	Verification   Verification
-	WaitLimit      time.Duration // how long a turn may wait for the ends of the provider's limits
-	Attended       bool          // a person is there to be asked whether to
-	TodoForComplex bool          // a complex request starts a list of things to do
+	WaitLimit      time.Duration // how long a turn may wait for limits to end
+	Attended       bool          // a user is present to answer about it
+	TodoForComplex bool          // a complex request starts a todo list
 }
 
-// offers reports whether the mode has a tool of a class.
+// offers reports whether the mode has a tool of class c.
 func (s Settings) offers(c tool.Class) bool {
 	_, on := s.Tools.First(c)
 	return on
 }
 
-// shellCall is the call of the tool that runs command lines.
+// shellCall returns a call of the tool that runs command lines.
 func (s Settings) shellCall(id string, args any) chat.ToolCall {
 	name, _ := s.Tools.First(tool.RunsShell)
 	return chat.ToolCall{ID: id, Name: name, Args: jsonx.Must(args)}
@@ -187,42 +180,42 @@ func (s Settings) shellCall(id string, args any) chat.ToolCall {
 // Orchestrator runs the inputs of one session, one at a time.
 type Orchestrator struct {
 	Config
-	gauge   gauge // of the window
+	gauge   gauge // of the current model
 	prefix  prefix
-	seen    atomic.Pointer[Orchestrator] // how things stood at the last step
-	begun   bool                         // the person said something, in this process
-	refused refusedCheck                 // the last one
+	seen    atomic.Pointer[Orchestrator] // the state at the last step
+	begun   bool                         // the user sent a prompt in this process
+	refused refusedCheck                 // the last denied check
 }
 
 // New returns an Orchestrator.
 func New(c Config) *Orchestrator {
 	o := &Orchestrator{Config: c}
 	if o.Talk != nil {
-		o.glimpse() // what was left may be asked about before the first step
+		o.glimpse() // a left-over turn may ask questions before the first step
 	}
 	return o
 }
 
-// Said is what the person said.
+// Said is the user's input.
 type Said struct {
 	chat.Words
-	Typed    string // what the person typed, if that is something else
+	Typed    string // what the user typed, if different
 	Pictures []chat.Image
-	// AsWritten says that it is for the model as it stands: no command, no files.
+	// AsWritten sends the text to the model unchanged: no command, no files.
 	AsWritten bool
-	// Anyway sends it without the files that cannot be attached.
+	// Anyway sends the message without files that cannot be attached.
 	Anyway bool
 }
 
-// Say is an input of words alone.
+// Say returns an input of only words.
 func Say(w chat.Words) Said { return Said{Words: w} }
 
-// RunInput runs one input, whatever kind it is, and shows what happens on out.
+// RunInput runs one input of any kind, and shows events on out.
 func (o *Orchestrator) RunInput(ctx context.Context, input string, out event.Sink) (done Outcome, err error) {
 	return o.RunSaid(ctx, Say(chat.From(chat.Unknown, input)), out)
 }
 
-// RunSaid is RunInput for what may be more than words.
+// RunSaid is RunInput for an input that may have more than words.
 func (o *Orchestrator) RunSaid(ctx context.Context, said Said, out event.Sink) (done Outcome, err error) {
 	text := said.Text()
 	in := parseInput(text)

@@ -9,34 +9,34 @@ import (
 	"coder/internal/model/provider"
 )
 
-// Prefix is how requests follow each other as a provider's cache sees it: what
-// begins like a request before is not read anew.
+// Prefix describes how requests follow each other for a provider's
+// cache: the cache saves rereading a beginning it has seen.
 type Prefix struct {
-	Requests int    // the last so many began with all of the one before them
-	Broken   *Break // where the one before those did not; nil if there was none
+	Requests int    // how many requests in a row began with all of the previous one
+	Broken   *Break // the last break before those; nil if there was none
 }
 
-// Break is where a request stopped being like the one before it.
+// Break is where a request begins to differ from the one before.
 type Break struct {
-	Tool    int    // which tool it is, from 1; 0 if it is none
-	Name    string // of that tool
-	Message int    // which message it is, from 1; 0 if it is none
-	// Byte is how many bytes are the same, of as many as the request has: the
-	// system text, the tools and what was said, in that order.
+	Tool    int    // the tool's number, from 1; 0 if it is none
+	Name    string // the tool's name
+	Message int    // the message's number, from 1; 0 if it is none
+	// Byte is how many of the request's Of bytes are the same: the
+	// system text, the tools and the messages, in that order.
 	Byte, Of int
 }
 
-// prefix watches the requests of one conversation.
+// prefix tracks the requests of one conversation.
 type prefix struct {
 	Prefix
 	last provider.Request
 }
 
-// sent takes note of a request.
+// sent updates the prefix with a request.
 func (p *prefix) sent(req provider.Request) {
 	before := p.last
 	p.last = req
-	if before.Model != req.Model { // which has a cache of its own
+	if before.Model != req.Model { // another model has its own cache
 		p.Prefix = Prefix{}
 		return
 	}
@@ -47,7 +47,7 @@ func (p *prefix) sent(req provider.Request) {
 	p.Requests++
 }
 
-// parting is where now stops being like before; nil if it begins with all of it.
+// parting returns where now begins to differ from before; nil if it begins with all of it.
 func parting(before, now provider.Request) *Break {
 	if before.System != now.System {
 		return &Break{Byte: alike(before.System, now.System), Of: size(now)}
@@ -84,7 +84,7 @@ func parting(before, now provider.Request) *Break {
 	return nil
 }
 
-// alike is how many bytes two texts have in common at their beginning.
+// alike returns the length of the common beginning of two texts in bytes.
 func alike(a, b string) (n int) {
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
@@ -92,7 +92,7 @@ func alike(a, b string) (n int) {
 	return n
 }
 
-// size is how many bytes a request has, by the count of [Break].
+// size returns a request's size in bytes, as [Break] counts.
 func size(req provider.Request) int {
 	n := len(req.System)
 	for _, t := range req.Tools {
@@ -106,7 +106,7 @@ func size(req provider.Request) int {
 
 func toolText(t provider.ToolSpec) string { return t.Name + t.Doc + string(t.Schema) }
 
-// messageText is what the model reads of a message, its pictures by their data.
+// messageText returns what the model reads of a message, with pictures as their data.
 func messageText(m chat.Message) string {
 	var b strings.Builder
 	for _, p := range m.Parts {

@@ -16,8 +16,7 @@ import (
 	"coder/internal/tool"
 )
 
-// What the model is reminded of, and the names under which the record says
-// that it was.
+// Reminders for the model, and their names in the record.
 const (
 	startReminder = "start"
 
@@ -25,8 +24,7 @@ const (
 	rulesText = "Any AGENTS.md rules in the system text apply to every request."
 )
 
-// addSaid puts the person's words on record, with what goes with them: what
-// their hooks add, too.
+// addSaid records the user's message with everything that goes with it, including what hooks add.
 func (o *Orchestrator) addSaid(ctx context.Context, st *turnState, said Said, notes []toolrun.Note) error {
 	var refs []mention.Ref
 	if !said.AsWritten {
@@ -49,8 +47,8 @@ func (o *Orchestrator) addWords(ctx context.Context, st *turnState, words Said, 
 	return o.emit(ctx, st, ActorUser, said)
 }
 
-// compose makes the message for what the person wrote, which names these files:
-// their own words, and beside them what the model gets with these.
+// compose builds the message for the user's text, which names
+// these files: the text itself, and what the model gets with it.
 func (o *Orchestrator) compose(ctx context.Context, st *turnState, words Said, refs []mention.Ref) (event.MessageAdded, error) {
 	said := event.MessageAdded{Message: chat.Say(chat.User, words.Text())}
 	if o.Library == nil || o.Child != nil {
@@ -99,8 +97,7 @@ func joinReminders(all, one string) string {
 	return all + "\n" + one
 }
 
-// resources are those of the names that stand for what other programs have, and
-// the names that are left.
+// resources returns the names that are resources of other programs, and the remaining names.
 func (l *Library) resources(refs []mention.Ref) (found []mention.Reading, left []mention.Ref) {
 	if l.Resources == nil {
 		return nil, refs
@@ -116,9 +113,8 @@ func (l *Library) resources(refs []mention.Ref) (found []mention.Reading, left [
 	return found, left
 }
 
-// readResources reads what a message names of other programs, as calls of the
-// person's own: whoever names a thing wants it asked for. Each reading holds
-// the arguments for its call.
+// readResources reads the resources that a message names, as the user's own calls:
+// naming a resource requests it. Each reading holds the arguments for its call.
 func (o *Orchestrator) readResources(ctx context.Context, st *turnState, readings []mention.Reading) (text string, pictures []chat.Part, err error) {
 	if len(readings) == 0 {
 		return "", nil, nil
@@ -148,8 +144,7 @@ func (o *Orchestrator) readResources(ctx context.Context, st *turnState, reading
 	return mention.Write(readings, 0), pictures, o.tellUnread(ctx, st, readings)
 }
 
-// beginTodos starts a list of things to do for a complex request, if the mode
-// keeps one and nothing is left on the list from before.
+// beginTodos starts a todo list for a complex request, if the mode has one and no earlier todo is left.
 func (o *Orchestrator) beginTodos(ctx context.Context, st *turnState) error {
 	if !st.set.TodoForComplex || o.Child != nil || o.Todos == nil || !st.set.offers(tool.WritesTodos) {
 		return nil
@@ -174,8 +169,8 @@ func (o *Orchestrator) beginTodos(ctx context.Context, st *turnState) error {
 	return o.emit(ctx, st, ActorAgent, event.TodosChanged{Todos: todos})
 }
 
-// inChinese reports whether a text is, and does not only quote a word: it has more characters
-// of it than words of other scripts.
+// inChinese reports whether a text is Chinese and does not only quote
+// a word: it has more Chinese characters than words in other scripts.
 func inChinese(text string) bool {
 	isHan := func(r rune) bool { return unicode.Is(unicode.Han, r) }
 	han := 0

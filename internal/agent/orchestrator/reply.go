@@ -12,7 +12,7 @@ import (
 	"coder/internal/model/provider"
 )
 
-// chatStep sends the conversation and takes in one reply.
+// chatStep sends the conversation and processes one reply.
 func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	st.window = 0
 	o.takeIn(ctx, st)
@@ -40,8 +40,8 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	if err := o.weigh(ctx, st, size, reply.Usage); err != nil {
 		return err
 	}
-	// Each result answers one call only: an id that was seen before is replaced. The
-	// calls of a subtask all get one: others go on beside it.
+	// Each result answers only one call, so an id seen before is replaced. A
+	// subtask's calls all get new ids, because other subtasks run in parallel.
 	for i, p := range reply.Message.Parts {
 		if c, ok := p.(chat.ToolCall); ok && (o.Child != nil || o.Talk.Called(c.ID) || o.Conceals.Text(c.ID) != c.ID) {
 			c.ID = o.NewID("call")
@@ -62,7 +62,7 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	return errors.Join(o.tellStop(ctx, st, reply.Stop), o.tellUsage(ctx, st))
 }
 
-// news is what a request was, without what is on record already.
+// news returns the sent request without the part that is already recorded.
 func (o *Orchestrator) news(sent *chat.Sent) *chat.Sent {
 	if sent == nil || sent.Head != o.Talk.Head() {
 		return sent
@@ -72,8 +72,7 @@ func (o *Orchestrator) news(sent *chat.Sent) *chat.Sent {
 	return &short
 }
 
-// cutShort keeps the part of a reply that arrived, marked as such, and says
-// why there is no more of it.
+// cutShort keeps the received part of a reply, marked as interrupted, and returns why it is incomplete.
 func (o *Orchestrator) cutShort(ctx context.Context, st *turnState, reply provider.Reply, why error) error {
 	if reply.Message.Text() != "" {
 		part := event.MessageAdded{Message: reply.Message, Model: st.set.Model, Interrupted: true}
@@ -107,7 +106,7 @@ func errEmptyReply(stop provider.Stop) error {
 	return notAnswered(&provider.Error{Kind: provider.ErrCutOff, Err: errors.New(why)})
 }
 
-// tellStop says so when a reply ended for a reason the person should know.
+// tellStop warns if a reply ended early.
 func (o *Orchestrator) tellStop(ctx context.Context, st *turnState, stop provider.Stop) error {
 	switch stop {
 	case provider.StopLength:
@@ -124,7 +123,7 @@ func (o *Orchestrator) tellStop(ctx context.Context, st *turnState, stop provide
 	return nil
 }
 
-// show lets people watch the reply arrive.
+// show shows the user the reply as it arrives.
 func (o *Orchestrator) show(ctx context.Context, st *turnState, d provider.Delta) error {
 	switch d := d.(type) {
 	case provider.TextDelta:

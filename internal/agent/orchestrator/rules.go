@@ -11,7 +11,7 @@ import (
 	"coder/internal/tool"
 )
 
-// touched lists the files of calls that were read or written in this round.
+// touched lists the files that calls read or wrote in this round.
 type touched []string
 
 func (t *touched) add(out toolrun.Outcome) {
@@ -22,8 +22,7 @@ func (t *touched) add(out toolrun.Outcome) {
 	}
 }
 
-// applyRules shows the model the rules of the files that it has reached, each once in a
-// conversation.
+// applyRules shows the model the rules for the files that it has reached, each rule once per conversation.
 func (o *Orchestrator) applyRules(ctx context.Context, st *turnState) error {
 	text, names := o.rulesFor(st)
 	if text == "" {
@@ -32,9 +31,8 @@ func (o *Orchestrator) applyRules(ctx context.Context, st *turnState) error {
 	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, joinReminders("", text)), Reminded: names})
 }
 
-// rulesFor is the text of the rules that apply to the files reached since it was last
-// called and that the model has not been shown, with the names under which the record
-// keeps that it was.
+// rulesFor returns the rules for the files reached since the last call that
+// the model has not seen, and the names under which the record keeps that.
 func (o *Orchestrator) rulesFor(st *turnState) (text string, names []string) {
 	files := st.reached
 	st.reached = nil

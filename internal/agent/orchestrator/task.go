@@ -14,35 +14,33 @@ import (
 	"coder/internal/model/provider"
 )
 
-// What the conversation says where a person interrupted it.
+// Texts in the conversation where the user interrupted it.
 const (
 	interruptedReply      = event.Interruption + "]"
 	interruptedAmongTools = event.Interruption + " for tool use]"
 )
 
-// Bounds of what a task's record says of the prompt: enough to know it again.
-// The conversation has all of it.
+// Limits on the prompt in a task's record: enough to recognise it. The conversation has all of it.
 const (
 	titleLimit  = 80
 	intentLimit = 500
-	// summaryLimit bounds what the record of a subtask says of its answer.
+	// summaryLimit limits the answer in a subtask's record.
 	summaryLimit = 2000
 )
 
-// emit puts e on record and shows it. What the record says was said, the
-// conversation takes in.
+// emit records and shows e, and adds it to the conversation if it is a message.
 func (o *Orchestrator) emit(ctx context.Context, st *turnState, actor string, e event.Event) error {
 	r := event.Record{Task: st.task, Actor: o.actor(actor), Event: event.Masked(e, o.Conceals), Clean: true}
 	err := st.sink.Emit(ctx, r)
 	if event.Kept(err) {
-		r.Seq = st.said.Swap(0) // by which a later return finds it
+		r.Seq = st.said.Swap(0) // a later rewind finds the message by it
 		o.Talk.Add(r)
 	}
 	return err
 }
 
-// actor is who a record names. In a subtask its agent stands where else the
-// main agent does, and the main agent where the person does.
+// actor returns the actor for a record. In a subtask, the subagent
+// replaces the main agent, and the main agent replaces the user.
 func (o *Orchestrator) actor(role string) string {
 	switch {
 	case o.Child == nil:
@@ -53,9 +51,9 @@ func (o *Orchestrator) actor(role string) string {
 	return ActorAgent
 }
 
-// openTask begins a task for what the person asked.
+// openTask begins a task for the user's input.
 func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput string) error {
-	userInput = o.Conceals.Text(userInput) // before it is cut: half a key is one, too
+	userInput = o.Conceals.Text(userInput) // before clipping: half a key is also secret
 	created := event.TaskCreated{
 		Title: Title(cmp.Or(st.typed, userInput)), Intent: clip.Text(userInput, intentLimit),
 		Priority: event.Foreground, AgentID: o.actor(ActorAgent), Author: o.actor(ActorUser),
@@ -83,8 +81,7 @@ func (o *Orchestrator) startTask(ctx context.Context, st *turnState, run *event.
 	return o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: true})
 }
 
-// resumeTask brings the beginning of a turn on record where it is not, and what it is
-// run with now where that is something else.
+// resumeTask completes the record of a turn's beginning, and records how the turn runs now if that changed.
 func (o *Orchestrator) resumeTask(ctx context.Context, st *turnState, left Unfinished) error {
 	var err error
 	if run := o.otherRun(st, left); run != nil || !left.Started {
@@ -102,8 +99,8 @@ func (o *Orchestrator) resumeTask(ctx context.Context, st *turnState, left Unfin
 	return o.addSaid(ctx, st, Say(chat.From(chat.Unknown, left.Input)), notes)
 }
 
-// otherRun is what a turn is run with from now on, nil if that is what it was: of the
-// window and the settings file the last word is not the turn's.
+// otherRun returns how a turn runs from now on, or nil if nothing
+// changed. It ignores changes of the window and the settings file.
 func (o *Orchestrator) otherRun(st *turnState, left Unfinished) *event.Run {
 	now := event.Masked(event.TaskStarted{Run: &st.set.Run}, o.Conceals).(event.TaskStarted).Run
 	run := *now
@@ -114,7 +111,7 @@ func (o *Orchestrator) otherRun(st *turnState, left Unfinished) *event.Run {
 	return now
 }
 
-// closeTask gives the task the one end that fits how the turn went.
+// closeTask records the task's end according to the turn's.
 func (o *Orchestrator) closeTask(ctx context.Context, st *turnState, turnErr error, interrupted bool) error {
 	switch {
 	case interrupted:
@@ -138,8 +135,7 @@ func (o *Orchestrator) closeTask(ctx context.Context, st *turnState, turnErr err
 	return o.emit(ctx, st, ActorAgent, done)
 }
 
-// saveSession projects the session. The logs are the truth, so a projection
-// that cannot be written is worth a word and no more.
+// saveSession writes the session's snapshot. The logs are authoritative, so a failure is only a warning.
 func (o *Orchestrator) saveSession(ctx context.Context, st *turnState) error {
 	if err := o.Save(ctx); err != nil {
 		return o.warn(ctx, st, "the session file could not be written: "+err.Error())
@@ -147,8 +143,7 @@ func (o *Orchestrator) saveSession(ctx context.Context, st *turnState) error {
 	return nil
 }
 
-// tellUsage says how full the context is: what the provider last reported plus
-// an estimate of what was added since.
+// tellUsage reports how full the context is: the provider's last count plus an estimate for newer messages.
 func (o *Orchestrator) tellUsage(ctx context.Context, st *turnState) error {
 	if o.Child != nil {
 		return nil
@@ -157,14 +152,14 @@ func (o *Orchestrator) tellUsage(ctx context.Context, st *turnState) error {
 	return o.emit(ctx, st, ActorAgent, event.ContextUsed{Used: used, Max: st.set.ContextLimit, Prompt: cmp.Or(o.Talk.Prompted(), used)})
 }
 
-// ContextUsed is the number of tokens the next request would take.
+// ContextUsed returns the number of tokens in the next request.
 func (o *Orchestrator) ContextUsed() int {
 	set := o.Settings()
 	_, fixed := o.specs(set)
 	return o.contextUsed(set.Model, fixed)
 }
 
-// contextUsed is that number where so many are there before anything is said.
+// contextUsed is ContextUsed for a model and the tokens before the first message.
 func (o *Orchestrator) contextUsed(model string, fixed int) int {
 	g := o.gauge.of(model)
 	used, since := o.Talk.Estimate(tokens.MessageTokens)
@@ -174,8 +169,7 @@ func (o *Orchestrator) contextUsed(model string, fixed int) int {
 	return used + int(g.factor()*float64(since))
 }
 
-// markInterrupted adds to a tool's result, a JSON object, that the person
-// interrupted there.
+// markInterrupted adds to a tool's result, a JSON object, that the user interrupted there.
 func markInterrupted(result string) string {
 	body, ok := strings.CutSuffix(result, "}")
 	if !ok {
@@ -184,7 +178,7 @@ func markInterrupted(result string) string {
 	return body + `,"interrupted":"` + interruptedAmongTools + `"}`
 }
 
-// Title is the first line of a prompt, short enough for a list.
+// Title returns the first line of a prompt, clipped for a list.
 func Title(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return clip.Text(strings.TrimSpace(line), titleLimit)

@@ -18,62 +18,61 @@ import (
 	"coder/internal/tool"
 )
 
-// turnState is everything one turn knows. Steps read the Orchestrator's
-// collaborators and write here, nowhere else.
+// turnState is one turn's whole state. Steps read the Orchestrator's parts and write only here.
 type turnState struct {
 	set   Settings // frozen at the start of the turn
 	tools []provider.ToolSpec
-	fixed int // tokens of the system text and the tools, by our own count
+	fixed int // tokens of the system text and the tools, by coder's own count
 	task  string
-	sink  event.Sink // keeps, then shows
-	typed string     // what the person typed, if the model is told something else
+	sink  event.Sink // records, then shows
+	typed string     // what the user typed, if the model gets another text
 	steps int
 
-	calls     []chat.ToolCall // asked for by the last reply, not yet run
-	doubted   bool            // nobody vouches for those calls
-	recorded  bool            // they are taken from the record
-	settled   bool            // calls that a turn was left with have run
-	answered  bool            // the model has answered, and nothing came after that
-	check     string          // the call of a check that was asked about before
-	work      verify.Work     // what was written and checked
-	input     string          // what the person asked for
-	rounds    rounds          // to notice circles
-	next      *tool.Rebuild   // the mode the rest of the turn goes on in
-	overrides overrides       // of the command that the turn runs
-	said      atomic.Uint64   // the record of what the person said last, until the conversation has it
-	broke     bool            // interrupted among the tools, and the model was told so there
+	calls     []chat.ToolCall // of the last reply, not yet run
+	doubted   bool            // these calls have no vouched record
+	recorded  bool            // these calls are from the record
+	settled   bool            // calls left by an earlier process have run
+	answered  bool            // the model answered, and nothing followed
+	check     string          // the id of a check's call that was already asked about
+	work      verify.Work     // edits and checks so far
+	input     string          // the user's request
+	rounds    rounds          // to detect loops
+	next      *tool.Rebuild   // the mode for the rest of the turn
+	overrides overrides       // from the turn's command
+	said      atomic.Uint64   // the sequence number of the user's last message until the conversation has it
+	broke     bool            // interrupted during tools, and the model was told in a result
 	final     string
-	reached   touched // files that calls read or wrote, whose rules may be new to the model
+	reached   touched // files that calls read or wrote, whose rules the model may not know
 	fitted
 	sent
 	pauses
 }
 
-// fitted is what was done so that the conversation fits.
+// fitted counts what was done to make the conversation fit.
 type fitted struct {
-	summaries int // of the conversation, written in this turn
-	refusals  int // of requests as too long
-	window    int // the server told with the reply under way, or in refusing it
+	summaries int // summaries written in this turn
+	refusals  int // rejections of requests as too long
+	window    int // reported by the server with the current reply or rejection
 }
 
-// sent is what hooks did when the model was content.
+// sent says how hooks continued the turn after an answer.
 type sent struct {
-	sentOn    bool // one sent it on
-	sentInRow int  // so often, without a call in between
+	sentOn    bool // a hook continued it
+	sentInRow int  // times in a row without a call
 }
 
-// pauses are the waits for the ends of limits.
+// pauses are the waits for limits to end.
 type pauses struct {
 	waited  time.Duration
-	offered bool // to wait for such an end
+	offered bool // the user was asked whether to wait
 }
 
-// RunTurn takes a prompt to its answer.
+// RunTurn runs a prompt to its answer.
 func (o *Orchestrator) RunTurn(ctx context.Context, userInput string, out event.Sink) (string, error) {
 	return o.runTurn(ctx, Say(chat.From(chat.Unknown, userInput)), out)
 }
 
-// runTurn only says what comes after what.
+// runTurn runs the steps of a turn in order.
 func (o *Orchestrator) runTurn(ctx context.Context, said Said, out event.Sink) (string, error) {
 	st, err := o.prepareTurnState(ctx, said, out)
 	if err == nil {
@@ -82,34 +81,31 @@ func (o *Orchestrator) runTurn(ctx context.Context, said Said, out event.Sink) (
 	return st.final, o.persistStep(ctx, st, err)
 }
 
-// Unfinished is a turn that an earlier process did not bring to its end.
+// Unfinished is a turn that an earlier process did not finish.
 type Unfinished struct {
 	Task    string
 	Input   string
-	Started bool      // the task is on record as started
+	Started bool      // the task is recorded as started
 	Heard   bool      // the input is in the conversation
-	Run     event.Run // what it was run with
-	// Answered says that the model has given its answer: what comes after that is to be
-	// done, and the model not asked again. Edited are the files that the turn wrote, and
-	// Check is the call by which the person was being asked about a check, if they were.
+	Run     event.Run // how it ran
+	// Answered means that the model has answered: the rest remains, without another request. Edited lists the
+	// files that the turn wrote, and Check is the call of the check that the user was being asked about, if any.
 	Answered bool
 	Edited   []string
 	Check    string
-	// Circle, which may be nil, is the question what to do about a circle, since which the
-	// model was not asked again.
+	// Circle, which may be nil, is the question about a loop, if no request followed it.
 	Circle *uip.Request
-	// Doubted says that nobody vouches for the record of it: its calls are asked
-	// about, and a command that it names allows nothing.
+	// Doubted means that the turn's record is not vouched: its
+	// calls need approval, and a command in it allows nothing.
 	Doubted bool
 }
 
-// Lost reports whether the input can no longer be known: only the beginning of
-// it is on record, or nobody vouches that the person said it.
+// Lost reports whether the input is unknown: only its beginning is recorded, or the record is not vouched.
 func (u Unfinished) Lost() bool { return !u.Heard && (len(u.Input) > intentLimit || u.Doubted) }
 
-// Command reports whether the input was a command rather than a prompt. What
-// is left of a command is not taken up: the person may run it again. One that
-// became a request is a command until the model's conversation holds it.
+// Command reports whether the input was a command rather than a prompt.
+// coder does not continue a command: the user may run it again. An input
+// that became a prompt counts as a command until the conversation holds it.
 func (u Unfinished) Command() bool {
 	switch parseInput(u.Input).(type) {
 	case prompt:
@@ -120,9 +116,8 @@ func (u Unfinished) Command() bool {
 	return true
 }
 
-// ContinueTurn takes up a turn where it was left: first whatever of its
-// beginning is not on record, then the calls that never got a result, then the
-// model again.
+// ContinueTurn resumes a turn: first it records what is missing of its beginning,
+// then it runs the calls without a result, then it asks the model again.
 func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out event.Sink) (string, error) {
 	st := o.newState(out)
 	st.task, st.input, st.calls, st.doubted = left.Task, left.Input, o.Talk.Open(), left.Doubted
@@ -150,8 +145,7 @@ func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out ev
 	return st.final, o.persistStep(ctx, st, err)
 }
 
-// runLoop alternates model and tools until the model is content and the work
-// checks out.
+// runLoop alternates model and tools until the model is done and the checks pass.
 func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 	for st.steps < st.set.MaxSteps {
 		st.steps++
@@ -167,7 +161,7 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 				if err == nil {
 					err = o.addSaid(ctx, st, Say(words), notes)
 				}
-				if unsent := new(AttachError); errors.Is(err, ErrPromptRefused) || errors.As(err, &unsent) { // the turn goes on without them
+				if unsent := new(AttachError); errors.Is(err, ErrPromptRefused) || errors.As(err, &unsent) { // the turn continues without them
 					err = o.warn(ctx, st, err.Error())
 				}
 				if err != nil {
@@ -201,7 +195,7 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 	return &stepLimitError{st.set.MaxSteps}
 }
 
-// reportEnded shows the model how commands in the background ended, each once.
+// reportEnded tells the model how background commands ended, once for each.
 func (o *Orchestrator) reportEnded(ctx context.Context, st *turnState) error {
 	if o.Ended == nil || o.Child != nil || st.answered {
 		return nil
@@ -213,8 +207,7 @@ func (o *Orchestrator) reportEnded(ctx context.Context, st *turnState) error {
 	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, joinReminders("", text)), Reminded: names})
 }
 
-// takeChanges goes on with the settings that the person changed since the last
-// step.
+// takeChanges applies the settings that the user changed since the last step.
 func (o *Orchestrator) takeChanges(ctx context.Context, st *turnState) error {
 	o.glimpse()
 	if o.Changed == nil {
@@ -233,7 +226,7 @@ func (o *Orchestrator) takeChanges(ctx context.Context, st *turnState) error {
 	return o.recordSystem(ctx, st)
 }
 
-// finalStep reports whether more is wanted of an answer than the model gave.
+// finalStep reports whether the model must continue after its answer.
 func (o *Orchestrator) finalStep(ctx context.Context, st *turnState) (again bool, err error) {
 	if o.Final == nil || o.Child != nil {
 		return false, nil
@@ -254,7 +247,7 @@ func (o *Orchestrator) newState(out event.Sink) *turnState {
 				st.said.Store(r.Seq)
 			}
 		case event.TodosChanged:
-			if r.Task == st.task { // by a call: a return to before it takes the list back
+			if r.Task == st.task { // by a call: a rewind before it restores the list
 				o.Talk.Add(r)
 			}
 		}
@@ -264,7 +257,7 @@ func (o *Orchestrator) newState(out event.Sink) *turnState {
 	return st
 }
 
-// freezeSettings freezes the settings for what follows.
+// freezeSettings freezes the settings for the next steps.
 func (o *Orchestrator) freezeSettings(st *turnState) {
 	st.set, st.tools = o.Settings(), nil
 	w := st.overrides
@@ -276,11 +269,11 @@ func (o *Orchestrator) freezeSettings(st *turnState) {
 	st.tools, st.fixed = o.specs(st.set)
 }
 
-// prepareTurnState freezes the settings, opens the task and puts the person's
-// words on record, before the model hears of them.
+// prepareTurnState freezes the settings, opens the task and
+// records the user's input before the model sees it.
 func (o *Orchestrator) prepareTurnState(ctx context.Context, said Said, out event.Sink) (*turnState, error) {
 	st := o.newState(out)
-	st.input = o.Conceals.Text(said.Text()) // what is decided by it can be decided again by the record
+	st.input = o.Conceals.Text(said.Text()) // decisions on it must be reproducible from the record
 	st.typed = o.Conceals.Text(said.Typed)
 	if err := o.openTask(ctx, st, said.Text()); err != nil {
 		return st, err
@@ -298,8 +291,7 @@ func (o *Orchestrator) prepareTurnState(ctx context.Context, said Said, out even
 	return st, o.addSaid(ctx, st, said, notes)
 }
 
-// recordSystem puts the system text and the names of the tools on record where they are
-// not those in force.
+// recordSystem records the system text and the tools' names if they changed.
 func (o *Orchestrator) recordSystem(ctx context.Context, st *turnState) error {
 	told := o.Talk.Tools()
 	other := slices.ContainsFunc(st.tools, func(t provider.ToolSpec) bool { _, known := told[t.Name]; return !known })
@@ -309,7 +301,7 @@ func (o *Orchestrator) recordSystem(ctx context.Context, st *turnState) error {
 	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.System, st.set.System), Tools: toolSizes(st.tools)})
 }
 
-// takeIn lets tools that have come to be since join those of the turn.
+// takeIn adds tools that became available since to the turn.
 func (o *Orchestrator) takeIn(ctx context.Context, st *turnState) {
 	if st.set.Later == nil {
 		return
@@ -320,17 +312,17 @@ func (o *Orchestrator) takeIn(ctx context.Context, st *turnState) {
 	}
 }
 
-// toolLoopStep runs the calls of the last reply and tells the model how each
-// one went, even when the turn is about to end.
+// toolLoopStep runs the last reply's calls and gives the model
+// each result, even when the turn is about to end.
 func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 	if slices.ContainsFunc(st.calls, func(c chat.ToolCall) bool { _, there := st.set.Tools.Lookup(c.Name); return !there }) {
-		o.takeIn(ctx, st) // it may have come since, or be about to
+		o.takeIn(ctx, st) // the tool may be new, or about to start
 	}
 	calls := st.calls
 	var (
 		pictures []chat.Part
 		results  []string
-		ends     error // why the turn ends with these calls
+		ends     error // why the turn ends after these calls
 	)
 	deliver := func(keep context.Context, out toolrun.Outcome) error {
 		res := out.Result
@@ -375,7 +367,7 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 		Task: st.task, Actor: o.actor(ActorAgent), Set: st.set.Tools, Calls: calls, Hooks: o.roundHooks(),
 		Person: o.person(st), Sink: st.sink, StopOnReject: st.set.StopOnReject, Deliver: deliver, Doubted: st.doubted, Recorded: st.recorded,
 	})
-	st.doubted = false // what comes next the model asks for itself
+	st.doubted = false // the next calls are the model's own
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -395,8 +387,8 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 	return err
 }
 
-// rebuild goes on in another mode: with its tools and its system text, and
-// either with the conversation as it is or with one message instead of it.
+// rebuild continues in another mode: with its tools and its system text,
+// and either with the same conversation or with one message instead.
 func (o *Orchestrator) rebuild(ctx context.Context, st *turnState) error {
 	next := st.next
 	st.next = nil
@@ -414,11 +406,10 @@ func (o *Orchestrator) rebuild(ctx context.Context, st *turnState) error {
 	return o.addSaid(ctx, st, Say(chat.From(chat.Unknown, next.Message)), nil)
 }
 
-// persistStep closes the turn, however it went, on a context that cannot be
-// cancelled and has no deadline, for a program that was stopped for a while or has
-// a slow disk keeps its record all the same: calls without a result get one, the
-// task gets its end, and the session is projected. A turn that waits for an answer is left open, to be
-// taken up when it comes. The turn's own error comes first.
+// persistStep closes every turn: calls without a result get one, the task gets its end, and
+// the session's snapshot is written. Its context cannot be cancelled and has no deadline,
+// so a suspended program or a slow disk cannot lose the record. A turn that waits for an
+// answer stays open, to be resumed later. The turn's own error takes precedence.
 func (o *Orchestrator) persistStep(ctx context.Context, st *turnState, turnErr error) error {
 	interrupted := turnErr != nil && ctx.Err() != nil
 	parked := errors.Is(turnErr, uip.ErrParked) && !interrupted
@@ -437,7 +428,7 @@ func (o *Orchestrator) persistStep(ctx context.Context, st *turnState, turnErr e
 	return err
 }
 
-// closeConversation leaves the conversation in a form that can be sent again.
+// closeConversation makes the conversation valid for the next request.
 func (o *Orchestrator) closeConversation(ctx context.Context, st *turnState, turnErr error, interrupted bool) error {
 	var errs []error
 	for _, c := range o.Talk.Open() {

@@ -11,27 +11,26 @@ import (
 	"coder/internal/tool"
 )
 
-// Verification says whether and how edited work is checked.
+// Verification says whether and how coder checks edits.
 type Verification struct {
 	Enabled     bool
 	MaxAttempts int
 	Commands    []string
-	Trusted     func() bool // the workspace is by now, so its tests run unasked; nil: it is not
-	// Installed, which may be nil, reports whether there is a program of that name.
+	Trusted     func() bool // whether the workspace is trusted, so tests need no approval; nil: never
+	// Installed, which may be nil, reports whether a program is installed.
 	Installed func(program string) bool
 }
 
 func (v Verification) trusted() bool { return v.Trusted != nil && v.Trusted() }
 
-// Files is the workspace as far as choosing a check needs it.
+// Files finds the workspace's files for choosing a check.
 type Files interface {
 	Exists(path string) bool
 	Read(path string) ([]byte, error)
-	List(dir string) []string // those of folders end with a slash
+	List(dir string) []string // folders end with a slash
 }
 
-// autoVerifyStep checks edited work and reports whether the model should go on
-// with it.
+// autoVerifyStep checks edits and reports whether the model should continue.
 func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again bool, err error) {
 	if o.Child != nil || o.Mode == nil || len(st.work.Edited) == 0 {
 		return false, nil
@@ -68,7 +67,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	return o.judgeCheck(ctx, st, next.Command, next.Result)
 }
 
-// checkCall is the call of a check: the one that was asked about before, if there is one.
+// checkCall returns a check's call, with the id it was already asked about under, if any.
 func (o *Orchestrator) checkCall(st *turnState, command string) chat.ToolCall {
 	if st.check == "" {
 		st.check = o.NewID("verify")
@@ -76,7 +75,7 @@ func (o *Orchestrator) checkCall(st *turnState, command string) chat.ToolCall {
 	return st.set.shellCall(st.check, map[string]string{"command": command})
 }
 
-// turnedDown is why a check did not run in a mode when it was asked about last, or "".
+// turnedDown returns why a check must not be asked about again in a mode, or "".
 func (o *Orchestrator) turnedDown(command, mode string) string {
 	switch {
 	case o.Declined != nil && o.Declined(command):
@@ -87,12 +86,10 @@ func (o *Orchestrator) turnedDown(command, mode string) string {
 	return ""
 }
 
-// refusedCheck is a check that was not let run in a mode, and what is said of it when it is
-// not asked about again.
+// refusedCheck is a check that was denied in a mode, with the reason to show instead of asking again.
 type refusedCheck struct{ command, mode, why string }
 
-// check runs a command of the whitelist, through the gate unless the workspace
-// is trusted.
+// check runs a whitelisted command, through the gate unless the workspace is trusted.
 func (o *Orchestrator) check(ctx context.Context, st *turnState, command string) (result tool.ShellResult, ran bool, err error) {
 	call := o.checkCall(st, command)
 	st.check = ""
@@ -120,12 +117,10 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string)
 	return result, true, nil
 }
 
-// checkAside is what a person is told who is asked about a check: two reasons, as a
-// card parts them.
+// checkAside is shown in the approval of a check: two reasons, separated as on a card.
 const checkAside = "automatic check of the edits" + "; " + uip.TrustAside
 
-// judgeCheck tells how the check went, and hands a failure back to the model
-// as long as it may try again.
+// judgeCheck reports a check's result, and returns a failure to the model while attempts are left.
 func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command string, r tool.ShellResult) (again bool, err error) {
 	said, again := st.work.Judge(command, r, st.set.Verification.MaxAttempts)
 	for _, e := range said {
@@ -136,7 +131,7 @@ func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command st
 	return again, nil
 }
 
-// warn says sentences, each on a line of its own.
+// warn shows each sentence as a warning on its own line.
 func (o *Orchestrator) warn(ctx context.Context, st *turnState, sentences ...string) error {
 	for _, text := range sentences {
 		if err := o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: text}); err != nil {

@@ -1,10 +1,9 @@
-// Package prompt writes the system text the model reads, from a handful of
-// bounded facts, and estimates how many tokens a text takes.
+// Package prompt writes the model's system text from a few
+// bounded facts, and estimates how many tokens a text has.
 //
-// The text is one message and depends on nothing but the [Facts]: the same
-// facts give the same bytes, so that a provider's cache of the beginning of a
-// conversation keeps hitting from step to step, and from mode to mode: what a
-// mode means is said in the conversation.
+// The text is one message and depends only on the [Facts]: the same facts give the same
+// bytes, so that a provider's cache keeps matching the beginning of a conversation from
+// step to step and from mode to mode. The conversation describes the mode.
 package prompt
 
 import (
@@ -25,24 +24,23 @@ const (
 	RulesLimit  = 32 << 10
 	SkillsLimit = 8 << 10
 	appendLimit = 32 << 10
-	// insteadLimit is that of what takes the place of the whole.
+	// insteadLimit is the limit for a text that replaces the whole.
 	insteadLimit = 256 << 10
 )
 
-// Facts is what the model should know before it starts.
+// Facts are what the model should know before it starts.
 type Facts struct {
 	Dir      string          // the working directory
 	Platform string          // operating system and architecture
-	Date     string          // the day, not the hour: it must not change from step to step
-	Skills   string          // names and purposes, one a line; may be empty
+	Date     string          // the day, not the hour: it must not change between steps
+	Skills   string          // names and purposes, one per line; may be empty
 	Rules    []rulefile.Rule // from the user and the project, outermost first
-	Append   string          // what the caller adds at the end
-	Plan     bool            // nothing is to be changed now
-	Instead  string          // what the caller puts in place of our own words; may be empty
+	Append   string          // appended by the caller
+	Plan     bool            // change nothing in this mode
+	Instead  string          // replaces coder's own text; may be empty
 }
 
-// planHint stands at the very end, so that the text is the same up to there in
-// all modes.
+// planHint comes at the very end, so that the text before it is the same in all modes.
 const planHint = "\nYou are in plan mode: change nothing.\n"
 
 // System writes the system text.
@@ -78,7 +76,7 @@ func System(f Facts) string {
 	return b.String()
 }
 
-// cut is at most n bytes of s, marked where it was shortened.
+// cut returns at most n bytes of s, with a mark if it was shortened.
 func cut(s string, n int) string {
 	const mark = "\n[cut]"
 	if len(s) <= n {

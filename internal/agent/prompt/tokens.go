@@ -6,9 +6,8 @@ import (
 	"coder/internal/core/chat"
 )
 
-// Weights of the estimate, measured against real tokenizers on source code and
-// on Chinese prose: it is a tenth off at most there, and the provider's own
-// count replaces it as soon as there is one.
+// Weights of the estimate, measured with real tokenizers on source code and Chinese prose: it
+// is at most 10% off there, and the provider's own count replaces it as soon as there is one.
 const (
 	asciiPerToken  = 3.6
 	tokensPerWide  = 0.7
@@ -21,10 +20,10 @@ const (
 	tokensPerLine    = 0.5
 )
 
-// Tokens estimates how many tokens a text takes.
+// Tokens estimates how many tokens a text has.
 func Tokens(s string) int { return estimate(s) }
 
-// Bytes is Tokens for text that is not a string.
+// Bytes is Tokens for a byte slice.
 func Bytes(b []byte) int { return estimate(b) }
 
 func estimate[T string | []byte](text T) int {
@@ -55,7 +54,7 @@ func estimate[T string | []byte](text T) int {
 		float64(digits)*tokensPerDigit + float64(lines)*tokensPerLine)
 }
 
-// MessageTokens estimates how many tokens m takes.
+// MessageTokens estimates how many tokens m has.
 func MessageTokens(m chat.Message) int {
 	n := perMessage
 	for _, p := range m.Parts {

@@ -9,8 +9,7 @@ import (
 	"coder/internal/tool"
 )
 
-// Narrow is set as the agent has it: without the tools it did not choose, and
-// without those that no agent has.
+// Narrow returns set without the tools that the agent did not choose or that never excludes for all agents.
 func (d Definition) Narrow(set tool.Set, never func(name string) bool) tool.Set {
 	chosen, without := own(set, d.Tools), own(set, d.Without)
 	all := len(d.Tools) == 0
@@ -19,20 +18,18 @@ func (d Definition) Narrow(set tool.Set, never func(name string) bool) tool.Set 
 			return true
 		}
 		t, _ := set.Lookup(name)
-		_, isGroup := t.(tool.Group) // which has those of its tools that were chosen
+		_, isGroup := t.(tool.Group) // its members are filtered themselves
 		return !all && !isGroup && !chosen.has(name) && !chosen.has(set.Group(name))
 	})
 }
 
-// names are tools as somebody wrote them: by their own name, or by the
-// beginning of it and a star.
+// names are tools as written: by their own name, or by a prefix and a star.
 type names struct {
 	exact  map[string]bool
 	starts []string
 }
 
-// own finds the tools that written names stand for, whichever of their names
-// was used.
+// own finds the tools that written names mean, by any of their names.
 func own(set tool.Set, written []string) names {
 	n := names{exact: make(map[string]bool)}
 	for _, name := range written {
@@ -54,9 +51,8 @@ func (n names) has(name string) bool {
 	return n.exact[name]
 }
 
-// Within is p for the agent, where set are the tools it has. Nothing passes
-// that p would not let pass. What a read-only agent asks for passes only if it
-// is known to change nothing.
+// Within returns p narrowed for the agent, where set are its tools. It allows nothing that
+// p would not. A read-only agent's call passes only if it is known to change nothing.
 func (d Definition) Within(p policy.Policy, set tool.Set) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		if set.Off(c.Tool) {
@@ -75,8 +71,7 @@ func (d Definition) refuse(format string, args ...any) policy.Opinion {
 	return policy.Opinion{Verdict: policy.Deny, Reasons: []policy.Reason{why}}
 }
 
-// System is the system text of the agent: that of whoever hands it the work,
-// and then its own.
+// System returns the agent's system text: the delegating agent's, then its own.
 func (d Definition) System(base string) string {
 	return strings.TrimRight(base, "\n") + fmt.Sprintf(`
 

@@ -11,12 +11,11 @@ import (
 	"coder/internal/core/clip"
 )
 
-// otherModels are words of programs for models of one vendor, and for that of the
-// main agent, which stands for all of them here.
+// otherModels lists models in programs for one vendor, and
+// names for the main agent's model, which replaces them all.
 var otherModels = []string{"inherit", "default", "sonnet", "opus", "haiku"}
 
-// Given reads agents that the program which drives a session defines, by their
-// names.
+// Given parses agents that the driving program defines, by name.
 func Given(by map[string]json.RawMessage) (list []Definition, err error) {
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		var g struct {
@@ -52,8 +51,7 @@ func Given(by map[string]json.RawMessage) (list []Definition, err error) {
 	return list, nil
 }
 
-// With is the catalogue with others before those it has; of two with one name the
-// other counts.
+// With returns the catalogue with others first; if two have the same name, the one in others counts.
 func (c Catalogue) With(others []Definition) Catalogue {
 	kept := slices.DeleteFunc(slices.Clone(c), func(d Definition) bool {
 		return slices.ContainsFunc(others, func(o Definition) bool { return strings.EqualFold(o.Name, d.Name) })

@@ -1,9 +1,9 @@
-// Package subagent finds the agents that work can be handed to: the built-in ones
-// and those that people have written as Markdown files.
+// Package subagent finds the available subagents: the built-in
+// ones and the Markdown files that the user wrote.
 //
-// An agent is a way of working: a prompt, a choice of tools, a number of steps.
-// It can only narrow what whoever hands it the work may do, never widen it: see
-// [Definition.Narrow] and [Definition.Within].
+// An agent is a way of working: a prompt, a choice of tools, a number of
+// steps. It can only narrow the permissions of the agent that delegates to
+// it, never extend them: see [Definition.Narrow] and [Definition.Within].
 package subagent
 
 import (
@@ -21,25 +21,25 @@ import (
 	"coder/internal/core/clip"
 )
 
-// Names of the agents that are always there.
+// Names of the built-in agents.
 const (
 	General = "general"
 	Explore = "explore"
 )
 
-// Limits of what is read and of what an agent may ask for.
+// Limits on reading agents and on what an agent may request.
 const (
 	maxAgents      = 100 // in each root
 	maxBytes       = 64 << 10
 	maxName        = 64
 	maxDescription = 1024
-	// DefaultSteps is how many steps an agent has that does not say.
+	// DefaultSteps is the number of steps for an agent that does not set one.
 	DefaultSteps = 50
 	maxSteps     = 500
 )
 
-// Root is a folder of agents, and Warning what is wrong there. Agents of a
-// bounded root may not choose their model.
+// Root is a folder of agents, and Warning a problem in one.
+// Agents in a bounded root cannot choose their model.
 type (
 	Root    = frontmatter.Root
 	Warning = frontmatter.Warning
@@ -48,30 +48,28 @@ type (
 // Definition is one agent.
 type Definition struct {
 	Name, Description string
-	Short             string // the name without the plugin it came with; empty if it came with none
-	About             string // the same in the words for people
+	Short             string // the name without its plugin's; empty if it has none
+	About             string // Description in the user's language
 	Prompt            string
-	Tools             []string // those it has; none means all
-	Without           []string // those it has not
-	Model             string   // empty: that of whoever hands it the work
+	Tools             []string // allowed tools; nil means all
+	Without           []string // excluded tools
+	Model             string   // empty: the delegating agent's
 	MaxSteps          int
-	ReadOnly          bool   // whatever it does only looks
-	Path              string // for people; empty if it is built in
+	ReadOnly          bool   // all its calls must be read-only
+	Path              string // for display; empty if built in
 }
 
-// Own reports whether a person wrote it.
+// Own reports whether the agent is not built in.
 func (d Definition) Own() bool { return d.Path != "" }
 
 //go:embed general.md explore.md
 var builtIn embed.FS
 
-// Catalogue is the agents there are: people's own by name, the built-in ones
-// after them.
+// Catalogue lists the available agents: the custom ones by name, then the built-in ones.
 type Catalogue []Definition
 
-// Load reads the agents of roots, strongest first: of two agents with one name
-// the one in the earlier root counts, and a built-in one comes last. What
-// cannot be read is left out with a warning.
+// Load reads the agents in roots, highest precedence first: of two agents with the same name, the one
+// in the earlier root counts, and built-in agents come last. It skips unreadable agents with a warning.
 func Load(roots ...Root) (Catalogue, []Warning) {
 	var l loader
 	for _, root := range roots {
@@ -87,8 +85,7 @@ func Load(roots ...Root) (Catalogue, []Warning) {
 	return l.Items, l.Warnings
 }
 
-// Find returns the agent of that name, in any case, or else the one that alone has
-// it in short.
+// Find returns the agent with that name, ignoring case, or the only one with that short name.
 func (c Catalogue) Find(name string) (Definition, bool) {
 	name = strings.TrimSpace(name)
 	i := slices.IndexFunc(c, func(d Definition) bool { return strings.EqualFold(d.Name, name) })
@@ -100,8 +97,7 @@ func (c Catalogue) Find(name string) (Definition, bool) {
 
 type loader struct{ frontmatter.Found[Definition] }
 
-// root reads the Markdown files of a folder, not those of folders in it. A
-// folder that is not there is not worth a word.
+// root reads the Markdown files in a folder, without subfolders. It ignores a missing folder.
 func (l *loader) root(root Root) {
 	for _, name := range root.Only {
 		if d, ok := l.read(root, name); ok {
@@ -134,7 +130,7 @@ func (l *loader) root(root Root) {
 	}
 }
 
-// read takes in one file.
+// read parses one file.
 func (l *loader) read(root Root, file string) (Definition, bool) {
 	where := root.Path + "/" + file
 	f, err := root.Load(file, maxBytes)
@@ -160,13 +156,13 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 	}
 	d.Name, d.Short = root.Named(d.Name)
 	l.steps(&d, f)
-	// tools is a list of those the agent has, or says which are on and off
+	// tools is a list of allowed tools, or a map that switches tools on and off
 	v := f.Fields["tools"]
 	for _, name := range v.Words() {
 		switch name = strings.TrimSpace(name); {
 		case strings.ContainsAny(name, "()"):
 			l.Warn(d.Path, "skipped the tool %q: a part of a tool cannot be selected", name)
-			d.Tools = append(d.Tools, "") // no longer all of them
+			d.Tools = append(d.Tools, "") // not all tools any more
 		case name != "":
 			d.Tools = append(d.Tools, name)
 		}
@@ -180,7 +176,7 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 	name := strings.TrimSpace(f.Text("model"))
 	switch {
 	case name == "" || strings.EqualFold(name, "inherit"):
-	case root.Plugin != "": // it names one of another program's models: whoever hands it the work has chosen
+	case root.Plugin != "": // it names another program's model: the delegating agent's model counts
 	case root.Bounded:
 		l.Warn(d.Path, "the model %q is not used: the project is not trusted", name)
 	default:
@@ -189,7 +185,7 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 	return d, true
 }
 
-// check reports why a file is no agent.
+// check returns an error if a file is not a valid agent.
 func check(f frontmatter.File, file string) error {
 	name := nameOf(f, file)
 	switch {

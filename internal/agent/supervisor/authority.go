@@ -14,8 +14,8 @@ import (
 	"coder/internal/record/timeline"
 )
 
-// Nothing that stands in a log lets anything be done unless this user's program
-// wrote it there: the log lies in the workspace, where anyone may have put it.
+// A recorded entry allows something only if this user's coder
+// wrote it: the log is in the workspace, where anyone can write.
 
 func (s *Supervisor) notary(sessionID string) *seal.Notary {
 	if s.Key == nil {
@@ -24,11 +24,10 @@ func (s *Supervisor) notary(sessionID string) *seal.Notary {
 	return seal.New(s.Key(), s.Dir, sessionID)
 }
 
-// ErrAnswered reports a question that has its answer.
+// ErrAnswered reports a question that already has an answer.
 var ErrAnswered = errors.New("it is already answered")
 
-// ErrWithdrawn reports a question whose task has ended, or went on, without an
-// answer.
+// ErrWithdrawn reports a question whose task has ended, or continued, without an answer.
 var ErrWithdrawn = errors.New("it was withdrawn: its task has ended, or continued without it")
 
 // withdraws returns ErrWithdrawn if r ends the task that a is for.
@@ -48,11 +47,10 @@ func withdraws(r event.Record, a uip.Response) error {
 	return nil
 }
 
-// ErrKeysGone reports a yes to a call that cannot be run any more.
+// ErrKeysGone reports a yes to a call that can no longer run.
 var ErrKeysGone = errors.New("the keys in this call are not saved on disk, and the program that asked has ended, so a yes could not run it. Continue in a terminal (coder -r), say no, or let the program wait for the answer next time (--on-ask wait)")
 
-// needsKeys returns ErrKeysGone if a is a yes to the question that r puts, and that is
-// about a call with keys.
+// needsKeys returns ErrKeysGone if r asks the question, a is a yes to it, and its call has keys.
 func needsKeys(r event.Record, a uip.Response) error {
 	q, ok := r.Event.(event.InteractionRequested)
 	if !ok || q.ID != a.ID {
@@ -79,7 +77,7 @@ func answers(r event.Record, id string) error {
 	return nil
 }
 
-// Closed is how a question was closed by a: [ErrAnswered], or [ErrWithdrawn].
+// Closed returns how a closed a question: [ErrAnswered] or [ErrWithdrawn].
 func Closed(a uip.Response) error {
 	if withdrawn(a) {
 		return ErrWithdrawn
@@ -87,8 +85,7 @@ func Closed(a uip.Response) error {
 	return ErrAnswered
 }
 
-// Answered returns [ErrAnswered] if the question id of a session has its
-// answer on record.
+// Answered returns [ErrAnswered] if an answer to a session's question id is recorded.
 func (s *Supervisor) Answered(ctx context.Context, sessionID, id string) error {
 	for r, err := range s.Store.Read(ctx, sessionID, 0, event.Domain) {
 		if err = errors.Join(err, answers(r, id)); err != nil {
@@ -98,9 +95,9 @@ func (s *Supervisor) Answered(ctx context.Context, sessionID, id string) error {
 	return nil
 }
 
-// Answer puts the answer to a question that a session waits for on record, for
-// whoever goes on with the session. A question has one answer: the error for
-// another is [ErrAnswered], and [ErrWithdrawn] if the task did not wait for it.
+// Answer records the answer to a session's open question, for the process that
+// continues the session. A question has only one answer: for another, the error
+// is [ErrAnswered]. If the task did not wait for it, the error is [ErrWithdrawn].
 func (s *Supervisor) Answer(ctx context.Context, sessionID string, a uip.Response) (err error) {
 	notary := s.notary(sessionID)
 	line, err := timeline.Open(ctx, s.Store, sessionID, timeline.Options{
@@ -116,22 +113,22 @@ func (s *Supervisor) Answer(ctx context.Context, sessionID string, a uip.Respons
 	return line.Through(event.Discard).Emit(ctx, event.Record{Task: a.TaskID, Actor: a.Author, Event: event.InteractionResponded{Response: a}})
 }
 
-// modeKept is a switch of mode on record.
+// modeKept is a recorded change of the mode.
 type modeKept struct {
 	mode, preset string
 	vouched      bool
 }
 
-// ignored is what of the record does not count because nobody vouches for it.
+// ignored describes the parts of the record that do not count because they are not vouched.
 type ignored struct {
 	answers, calls int
 	mode           string
-	changes        bool // of files, that could be undone
-	unsigned       bool // a record lacks the signature that this version gives it
-	foreign        bool // a record has the signature of someone else, or from elsewhere
+	changes        bool // to files that could otherwise be undone
+	unsigned       bool // a record lacks the signature that this version adds
+	foreign        bool // a record's signature is another user's, machine's or folder's
 }
 
-// note takes in a stored record that nobody vouches for.
+// note adds a stored record that is not vouched.
 func (i *ignored) note(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
@@ -143,9 +140,8 @@ func (i *ignored) note(r event.Record) {
 	i.foreign = i.foreign || r.Seal != ""
 }
 
-// resumeMode lets the session go on in the mode it was in, unless that was yolo
-// or the person chose another. A switch that nobody vouches for counts as far as
-// it lets less happen unasked.
+// resumeMode restores the session's mode, unless it was yolo or the user chose another. A
+// change that is not vouched counts only if the mode then allows less without approval.
 func (s *Session) resumeMode() {
 	p := s.engine.Mode
 	if p == nil || s.engine.ModeChosen {
@@ -162,14 +158,14 @@ func (s *Session) resumeMode() {
 		default:
 			s.ignored.mode = ""
 			if p.Switch(m.mode) != nil || m.preset != "" && p.Preset(m.preset) != nil {
-				_, _ = p.Switch(now.Name), p.Preset(preset) // of another version: as if it were not there
+				_, _ = p.Switch(now.Name), p.Preset(preset) // from another version: ignore it
 			}
 		}
 	}
 }
 
-// untrustedNotice says, in one line, that the session is not this user's and what of
-// its record does not count; "" if there is nothing to say.
+// untrustedNotice returns one line that says why the record is
+// not vouched and which parts of it are ignored, or "".
 func (s *Session) untrustedNotice() string {
 	var what []string
 	say := func(is bool, text string) {

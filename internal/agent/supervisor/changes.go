@@ -11,8 +11,7 @@ import (
 	"coder/internal/policy/mode"
 )
 
-// changes are settings that the person changed while a turn runs, until the turn
-// takes them up.
+// changes are settings that the user changed during a turn, until the turn applies them.
 type changes struct {
 	mu   sync.Mutex // guards the fields below
 	any  bool
@@ -36,9 +35,8 @@ func (c *changes) take() (mode string, changed bool) {
 	return mode, changed
 }
 
-// Change has the session go on with other settings: in the mode, if it is not "",
-// and with whatever else was changed. A turn that runs takes them up between two
-// of its steps.
+// Change continues the session with changed settings, and in mode to
+// if that is not "". A running turn applies them between two steps.
 func (s *Session) Change(ctx context.Context, to string, out event.Sink) error {
 	if to != "" {
 		if _, err := mode.Lookup(to); err != nil {
@@ -53,7 +51,7 @@ func (s *Session) Change(ctx context.Context, to string, out event.Sink) error {
 	return s.applyChanges(ctx, out)
 }
 
-// applyChanges puts a change of the mode that no turn took up on record.
+// applyChanges applies a new mode that no turn applied.
 func (s *Session) applyChanges(ctx context.Context, out event.Sink) error {
 	if to, _ := s.changes.take(); to != "" {
 		return s.orch.SwitchMode(ctx, to, out)
@@ -61,9 +59,9 @@ func (s *Session) applyChanges(ctx context.Context, out event.Sink) error {
 	return nil
 }
 
-// endChanges is the error of a turn that has ended, and what it did not take up counts from
-// here on. Where it was left at a question that does not: the question is asked again as
-// it stood, and not decided by a mode that was to count after it.
+// endChanges returns the error of an ended turn, and applies changes that the
+// turn did not. If the turn stopped at a question, it discards them: the same
+// question is asked again, and a mode meant for later must not decide it.
 func (s *Session) endChanges(ctx context.Context, turnErr error, out event.Sink) error {
 	if errors.Is(turnErr, uip.ErrParked) {
 		s.changes.take()

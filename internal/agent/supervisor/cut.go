@@ -15,13 +15,13 @@ import (
 	"coder/internal/record/timeline"
 )
 
-// errCutHere tells the model about a call that has no result because the
-// session was begun from a record before it.
+// errCutHere is the model's result for a call without one,
+// because the session was begun from a record before it.
 var errCutHere = errors.New("cancelled: this session starts from an earlier record of another session, before this call had a result; files are as they were before the call")
 
-// Cut ends what was under way in a session that was copied up to one of its records,
-// and puts it in a mode if one is named. Each call without a result is cancelled,
-// each open question is withdrawn, each task that has no end is stopped.
+// Cut ends everything unfinished in a session that was copied up to one of its
+// records, and switches to a mode if one is named. It cancels each call without
+// a result, withdraws each open question, and cancels each task without an end.
 func (s *Supervisor) Cut(ctx context.Context, id, mode, preset string) (err error) {
 	ss := &Session{ID: id, sup: s, broker: broker.New(s.Person), doubt: func() string { return "" }}
 	ss.notary = s.notary(id)
@@ -54,7 +54,7 @@ func (s *Supervisor) Cut(ctx context.Context, id, mode, preset string) (err erro
 	return sink.Emit(ctx, event.Record{Actor: event.ActorUser, Event: event.ModeChanged{Mode: mode, Preset: preset}})
 }
 
-// cutThread gives every call of a conversation that has none its result.
+// cutThread gives every call in a conversation without a result one.
 func (s *Session) cutThread(ctx context.Context, th thread, sink event.Sink) error {
 	open := th.conversation.Open()
 	now := s.sup.Now().UnixMilli()

@@ -15,7 +15,7 @@ import (
 	"coder/internal/record/session"
 )
 
-// projection is the session as its snapshot tells it, folded from records.
+// projection is the session's snapshot, folded from records.
 type projection struct {
 	mu       sync.Mutex // guards the fields below
 	head     session.Head
@@ -24,12 +24,12 @@ type projection struct {
 	notes    []session.Note
 	local    []session.Local
 	last     uint64
-	subtasks map[string]bool // what is said in them is not told
+	subtasks map[string]bool // their messages are left out
 }
 
-// Project writes the snapshot of session id as its logs tell it, if that says
-// more than the one there is. It opens nothing: the session is not claimed, no
-// record is made, and whoever works in it feels nothing of it.
+// Project writes the snapshot of session id from its logs, if it is newer
+// than the saved one. It opens nothing: it does not claim the session or
+// add a record, and does not disturb a process that uses the session.
 func (s *Supervisor) Project(ctx context.Context, id string) error {
 	snap, err := s.Snapshot(ctx, id)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Supervisor) Project(ctx context.Context, id string) error {
 	if saved, err := s.Sessions.Load(ctx, id); err == nil && saved.At >= snap.At {
 		return nil
 	}
-	snap.Observed = true // meanwhile whoever works in it may have written a newer one
+	snap.Observed = true // a process using the session may have written a newer one
 	return s.Sessions.Save(ctx, snap)
 }
 
@@ -82,8 +82,8 @@ func (p *projection) add(r event.Record) {
 	}
 }
 
-// missing lists the messages of snap that follow those of the projection. ok
-// is false if snap does not begin with them.
+// missing lists the messages in snap after those of the
+// projection. ok is false if snap does not begin with them.
 func (p *projection) missing(snap session.Snapshot) (ms []chat.Message, ok bool, err error) {
 	mine, err := p.snapshot()
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *projection) missing(snap session.Snapshot) (ms []chat.Message, ok bool,
 	have, theirs := withoutSystem(mine.Messages), withoutSystem(snap.Messages)
 	for i, m := range have {
 		if i >= len(theirs) || !bytes.Equal(m, theirs[i]) {
-			return nil, i >= len(theirs), nil // the logs know more
+			return nil, i >= len(theirs), nil // the logs have more
 		}
 	}
 	for i, raw := range theirs[len(have):] {
@@ -105,7 +105,7 @@ func (p *projection) missing(snap session.Snapshot) (ms []chat.Message, ok bool,
 	return ms, true, nil
 }
 
-// withoutSystem drops the system text, which is recorded anew when it differs.
+// withoutSystem drops the system text, which is recorded again when it differs.
 func withoutSystem(ms []json.RawMessage) []json.RawMessage {
 	if len(ms) > 0 && bytes.HasPrefix(ms[0], []byte(`{"role":"system"`)) {
 		return ms[1:]
@@ -113,7 +113,7 @@ func withoutSystem(ms []json.RawMessage) []json.RawMessage {
 	return ms
 }
 
-// snapshot writes the projection in the OpenAI form, the system text first.
+// snapshot returns the projection in OpenAI form, the system text first.
 func (p *projection) snapshot() (session.Snapshot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,8 +165,8 @@ func (s *Session) save(ctx context.Context) error {
 	return s.sup.Sessions.Save(ctx, snap)
 }
 
-// Snapshot is session id as its logs tell it; where there are none, as it was
-// saved. Without either the error is [session.ErrNotFound].
+// Snapshot returns the snapshot of session id from its logs, or the saved
+// one if there are none. Without either, the error is [session.ErrNotFound].
 func (s *Supervisor) Snapshot(ctx context.Context, id string) (session.Snapshot, error) {
 	saved, savedErr := s.Sessions.Load(ctx, id)
 	var view projection

@@ -7,13 +7,13 @@ import (
 	"coder/internal/core/uip"
 )
 
-// questions are those that are open, by task. A task has one at most.
+// questions are the open questions by task. A task has at most one.
 type questions struct {
 	mu   sync.Mutex // guards open
 	open map[string]uip.Request
 }
 
-// note takes in one record.
+// note applies one record.
 func (q *questions) note(r event.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -25,9 +25,8 @@ func (q *questions) note(r event.Record) {
 	}
 }
 
-// passed is the open question that r leaves behind: its task asks another, or is
-// done. The call it was about needed no answer any more, or was given up by a
-// process that was killed before it could say so.
+// passed returns the open question that r makes obsolete: its task asks another question, or
+// is complete. Its call no longer needed an answer, or a killed process could not withdraw it.
 func (q *questions) passed(r event.Record) (uip.Request, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -53,12 +52,12 @@ func (q *questions) has(id string) bool {
 	return false
 }
 
-// withdrawal closes a question that nobody is to answer any more.
+// withdrawal returns the record that closes a question without an answer.
 func withdrawal(q uip.Request, task, why string) event.Record {
 	return event.Record{Task: task, Actor: event.ActorRecovery, Event: event.InteractionResponded{Response: uip.Response{
 		ID: q.ID, TaskID: task, Author: event.ActorRecovery, Dismissed: true, Comment: why,
 	}}}
 }
 
-// withdrawn reports whether a response is no answer but such an end.
+// withdrawn reports whether a response is such a withdrawal instead of an answer.
 func withdrawn(a uip.Response) bool { return a.Dismissed && a.Author == event.ActorRecovery }

@@ -19,36 +19,33 @@ import (
 	"coder/internal/tool"
 )
 
-// errUnknownOutcome is what the model is told of a call that was under way
-// when the process ended.
+// errUnknownOutcome is the model's result for a call that was running when the process ended.
 var errUnknownOutcome = errors.New("interrupted: the program ended while this call was running; its outcome is unknown, check before you repeat it")
 
-// errNeverBegan is what the model is told of a call that the end of the
-// process kept from beginning.
+// errNeverBegan is the model's result for a call that did not begin before the process ended.
 var errNeverBegan = errors.New("not run: the program ended before this call began, and the user has moved on")
 
-// history is what the logs say about the work of earlier processes, as far as
-// it may still matter.
+// history is what the logs say about the work of earlier processes, as far as it may still matter.
 type history struct {
 	tasks     task.Tasks
-	subtasks  map[string]bool        // all there ever were
-	children  map[string]*unfinished // those without an end
-	subtaskOf map[string]string      // the subtask that does the work of a call
-	run       event.Run              // what the last task was run with
+	subtasks  map[string]bool        // all, including ended ones
+	children  map[string]*unfinished // subtasks without an end
+	subtaskOf map[string]string      // subtask by the call it was started for
+	run       event.Run              // how the last task ran
 	heard     bool                   // the last task's input is in the conversation
-	wanted    bool                   // it is vouched for that the last task was asked for
-	replied   bool                   // and that a model made the last calls
-	concluded bool                   // the last message is the answer of the last task
-	edited    []string               // what the last task wrote
+	wanted    bool                   // the last task's creation is vouched
+	replied   bool                   // the reply with the last calls is vouched
+	concluded bool                   // the last message is the last task's answer
+	edited    []string               // files that the last task wrote
 	requested map[string]event.ToolCallRequested
 	completed map[string]event.ToolCallCompleted
 	asked     map[string]uip.Request  // by call
 	answered  map[string]uip.Response // by interaction
-	disowned  map[string]bool         // interactions whose answer nobody vouches for
+	disowned  map[string]bool         // interactions whose answer is not vouched
 }
 
 func (h *history) add(r event.Record) {
-	_ = h.tasks.Add(r) // a record that does not fit is no reason to lose all others
+	_ = h.tasks.Add(r) // one invalid record must not lose all others
 	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
 		put(&h.subtasks, r.Task, true)
 		put(&h.children, r.Task, &unfinished{created: r, agent: e.AgentID, call: e.CallID, conversation: conversation.Of(r.Task)})
@@ -69,12 +66,12 @@ func (h *history) add(r event.Record) {
 	}
 }
 
-// note takes in one record of the thread that h is about.
+// note applies one record of the thread that h is about.
 func (h *history) note(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
 		put(&h.requested, e.CallID, e)
-		delete(h.completed, e.CallID) // a call that is run again
+		delete(h.completed, e.CallID) // the call runs again
 	case event.ToolCallCompleted:
 		put(&h.completed, e.CallID, e)
 		asked := h.requested[e.CallID]
@@ -102,12 +99,12 @@ func (h *history) note(r event.Record) {
 	case event.MessageAdded:
 		switch e.Message.Role {
 		case chat.Assistant:
-			// They are settled, and a model may use their ids again.
+			// The calls are settled, and a model may use their ids again.
 			h.requested, h.completed, h.asked, h.answered, h.disowned, h.subtaskOf = nil, nil, nil, nil, nil, nil
 			h.replied, h.concluded = r.Vouched, len(e.Message.Calls()) == 0
 		case chat.User:
 			h.heard, h.concluded = true, false
-			delete(h.asked, "") // what is about no call was answered
+			delete(h.asked, "") // a question without a call was answered
 		case chat.System, chat.Tool:
 		}
 	case event.TaskCreated:
@@ -130,7 +127,7 @@ func put[V any](m *map[string]V, k string, v V) {
 	(*m)[k] = v
 }
 
-// unfinished is the last task of the person's own, if it has no end.
+// unfinished returns the user's last task, and whether it has no end.
 func (h *history) unfinished() (task.Task, bool) {
 	for _, t := range slices.Backward(h.tasks.All()) {
 		if t.Parent == "" {
@@ -140,8 +137,7 @@ func (h *history) unfinished() (task.Task, bool) {
 	return task.Task{}, false
 }
 
-// thread is a conversation and what is known of its past: the session's own, or
-// that of a subtask.
+// thread is a conversation with its recorded past: the session's own or a subtask's.
 type thread struct {
 	task, agent  string
 	conversation *conversation.Conversation
@@ -150,12 +146,12 @@ type thread struct {
 	settings     func() orchestrator.Settings
 }
 
-// doubted reports whether nobody vouches for what is to be taken up.
+// doubted reports whether the work to resume is not vouched.
 func (th thread) doubted() bool {
 	return !th.past.wanted || len(th.conversation.Open()) > 0 && !th.past.replied
 }
 
-// main is the session's own conversation, as far as it belongs to a task.
+// main returns the thread of the session's own conversation, for a task.
 func (s *Session) main(taskID string) thread {
 	return thread{
 		task: taskID, agent: orchestrator.ActorAgent, conversation: &s.conversation, past: &s.past,
@@ -163,7 +159,7 @@ func (s *Session) main(taskID string) thread {
 	}
 }
 
-// threads are the conversations that have calls to settle.
+// threads returns the conversations with calls to settle.
 func (s *Session) threads(taskID string) []thread {
 	all := []thread{s.main(taskID)}
 	for _, c := range s.unfinishedSubtasks() {
@@ -172,8 +168,8 @@ func (s *Session) threads(taskID string) []thread {
 	return all
 }
 
-// recall tells the broker what was asked about calls that have not run, so that
-// nothing is asked twice and no answer is lost.
+// recall gives the broker the recorded questions and answers about calls
+// that have not run, so that it asks nothing twice and loses no answer.
 func (s *Session) recall(th thread) {
 	ids := []string{th.past.check()}
 	for _, c := range th.conversation.Open() {
@@ -206,8 +202,7 @@ func (s *Session) recall(th thread) {
 	}
 }
 
-// check is the call of the check that the person was asked about and that has not run, if
-// there is one.
+// check returns the call of a check that needed approval and has not run, or "".
 func (h *history) check() string {
 	for id, q := range h.asked {
 		if _, began := h.requested[id]; q.Author == event.ActorVerifier && !began {
@@ -217,7 +212,7 @@ func (h *history) check() string {
 	return ""
 }
 
-// circle is the question what to do about a circle, if the model was not asked again since.
+// circle returns the question about a loop if no request to the model followed it, otherwise nil.
 func (h *history) circle() *uip.Request {
 	if q, ok := h.asked[""]; ok && orchestrator.AsksAboutCircle(q) {
 		return &q
@@ -225,10 +220,9 @@ func (h *history) circle() *uip.Request {
 	return nil
 }
 
-// repeatable reports whether a call that was under way can be run again
-// without harm: it only reads, or asks, or writes the program's own notes. A
-// call that handed work to another agent can, as long as that work is not over:
-// it is taken up.
+// repeatable reports whether an interrupted call can run again without harm:
+// it only reads, or asks, or writes coder's own notes. A call that delegated
+// to a subagent can, until the subtask has ended: coder resumes the subtask.
 func (h *history) repeatable(req event.ToolCallRequested) bool {
 	if req.ReadOnly {
 		return true
@@ -239,15 +233,14 @@ func (h *history) repeatable(req event.ToolCallRequested) bool {
 	return event.Harmless(req.Effects)
 }
 
-// errRunAgain closes the record of a call that is run again.
+// errRunAgain closes the record of a call that runs again.
 var errRunAgain = errors.New("interrupted: the program ended while this call was running; it runs again")
 
-// resolveCalls gives a result to every call that began before the process
-// ended. Calls that had not begun are left open, and so are those that can be
-// run again without harm, if the turn goes on and no call after them has to be
-// settled: results keep the order of the calls.
+// resolveCalls gives a result to every call that began before the process ended. It leaves
+// calls open that had not begun. If the turn continues, it also leaves calls open that can run
+// again without harm, unless a later call must be settled: results keep the order of the calls.
 func (s *Session) resolveCalls(ctx context.Context, th thread, goesOn bool, sink event.Sink) error {
-	var errs []error // of calls that the model did not ask for: nobody waits for what became of them
+	var errs []error // for calls that are not the model's: nothing waits for their results
 	for _, d := range s.uncertainCalls(task.Task{ID: th.task}) {
 		if d.direct && d.th.task == th.task {
 			res := toolrun.Failed(chat.ToolCall{ID: d.call.CallID, Name: d.call.Tool}, errCutOff)
@@ -279,17 +272,15 @@ func (s *Session) resolveCalls(ctx context.Context, th thread, goesOn bool, sink
 	return nil
 }
 
-// mayRunAgain reports whether a call is not settled yet and may be left so.
-// That it does no harm is not taken from the record alone: it must be so of the
-// call as it is prepared now.
+// mayRunAgain reports whether a call is not settled and may stay open. The record
+// alone does not prove it harmless: the call must be harmless as prepared now.
 func (th thread) mayRunAgain(ctx context.Context, c chat.ToolCall) bool {
 	req, began := th.past.requested[c.ID]
 	_, known := th.past.completed[c.ID]
 	return !began || !known && (th.retried(c.ID) || th.past.repeatable(req) && th.runner.Harmless(ctx, th.settings().Tools, c))
 }
 
-// resolveCall gives a call that began the result it had, or says that nobody
-// knows.
+// resolveCall gives a call that began its recorded result, or the result that its outcome is unknown.
 func (s *Session) resolveCall(ctx context.Context, th thread, c chat.ToolCall, sink event.Sink) error {
 	done, known := th.past.completed[c.ID]
 	res := toolrun.Failed(c, errUnknownOutcome)
@@ -301,7 +292,7 @@ func (s *Session) resolveCall(ctx context.Context, th thread, c chat.ToolCall, s
 	return s.say(ctx, th, sink, chat.Answer(res))
 }
 
-// completeUnknown closes the audit record of a call nobody saw the end of.
+// completeUnknown closes the audit record of a call with an unknown end.
 func (s *Session) completeUnknown(ctx context.Context, th thread, res chat.ToolResult, sink event.Sink) error {
 	req := th.past.requested[res.CallID]
 	return sink.Emit(ctx, event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.ToolCallCompleted{
@@ -319,7 +310,7 @@ func (s *Session) say(ctx context.Context, th thread, sink event.Sink, m chat.Me
 	return err
 }
 
-// abandon closes the books on what an earlier process left unfinished.
+// abandon closes everything that an earlier process left unfinished.
 func (s *Session) abandon(ctx context.Context, out event.Sink) error {
 	if err := s.endUndoing(ctx, s.through(out)); err != nil {
 		return err
@@ -349,7 +340,7 @@ func (s *Session) abandon(ctx context.Context, out event.Sink) error {
 	return s.cancel(ctx, t.ID, sink)
 }
 
-// closeThread gives every call of a conversation its result.
+// closeThread gives every call in a conversation its result.
 func (s *Session) closeThread(ctx context.Context, th thread, sink event.Sink) error {
 	if err := s.resolveCalls(ctx, th, false, sink); err != nil {
 		return err
@@ -372,16 +363,15 @@ func (s *Session) closeThread(ctx context.Context, th thread, sink event.Sink) e
 	return nil
 }
 
-// cancel ends a task that nobody goes on with.
+// cancel ends a task that nobody continues.
 func (s *Session) cancel(ctx context.Context, taskID string, sink event.Sink) error {
 	return sink.Emit(ctx, event.Record{Task: taskID, Actor: event.ActorRecovery, Event: event.TaskCanceled{
 		TaskID: taskID, Reason: "the program ended before the task finished", Author: orchestrator.ActorUser,
 	}})
 }
 
-// markUnsure puts it on record that calls which the logs say have not begun may have
-// been: records of theirs may be among those that were lost. They are then
-// settled as calls whose outcome is unknown, and not run.
+// markUnsure records that calls without a recorded beginning may have begun: their records may be
+// among the lost ones. These calls are then settled as calls with an unknown outcome, and do not run.
 func (s *Session) markUnsure(ctx context.Context) error {
 	t, _ := s.past.unfinished()
 	for _, th := range s.threads(t.ID) {
@@ -402,9 +392,8 @@ func (s *Session) markUnsure(ctx context.Context) error {
 	return nil
 }
 
-// restore takes from the snapshot what the logs no longer have. A snapshot
-// that does not begin as the logs do is kept under another name rather than
-// overwritten.
+// restore adds messages from the snapshot that the logs have lost. It saves a snapshot
+// that does not begin like the logs under another name instead of overwriting it.
 func (s *Session) restore(ctx context.Context) error {
 	snap, err := s.sup.Sessions.Load(ctx, s.ID)
 	if errors.Is(err, session.ErrNotFound) && s.line.Last() > 0 {
@@ -423,7 +412,7 @@ func (s *Session) restore(ctx context.Context) error {
 	}
 	t, open := s.past.unfinished()
 	if len(missing) > 0 {
-		s.past.replied = false // a snapshot is nobody's word for what a model said
+		s.past.replied = false // a snapshot does not vouch for a model's reply
 	}
 	for _, m := range missing {
 		if err := s.say(ctx, s.main(t.ID), s.through(event.Discard), m); err != nil {

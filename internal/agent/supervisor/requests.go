@@ -13,14 +13,14 @@ import (
 	"coder/internal/core/event"
 )
 
-// requests are the calls that an earlier process began and left without an end on
-// record, of any task and by anybody: the model, a hook, a check, another agent.
+// requests are the calls that an earlier process began and whose end is not
+// recorded, from any task and any author: the model, a hook, a check, another agent.
 type requests struct {
 	mu   sync.Mutex // guards left
 	left map[string]event.Record
 }
 
-// recall takes in one record of an earlier process.
+// recall applies one record from an earlier process.
 func (q *requests) recall(r event.Record) {
 	q.note(r)
 	if e, ok := r.Event.(event.ToolCallRequested); ok {
@@ -28,7 +28,7 @@ func (q *requests) recall(r event.Record) {
 	}
 }
 
-// note takes in one record of this process: an end, or a call that is run again.
+// note applies one record from this process: an end, or a call that runs again.
 func (q *requests) note(r event.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -40,15 +40,15 @@ func (q *requests) note(r event.Record) {
 	}
 }
 
-// all are the requests, the oldest first.
+// all returns the requests, the oldest first.
 func (q *requests) all() []event.Record {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.SortedFunc(maps.Values(q.left), func(a, b event.Record) int { return cmp.Compare(a.Seq, b.Seq) })
 }
 
-// endRequests puts an end on record for every call that an earlier process began
-// and nobody else will end. Whether it was done is unknown.
+// endRequests records an end with an unknown outcome for every
+// call that an earlier process began and nothing else will end.
 func (s *Session) endRequests(ctx context.Context, others func(event.ToolCallRequested) bool, sink event.Sink) error {
 	for _, r := range s.requests.all() {
 		req := r.Event.(event.ToolCallRequested)
@@ -67,11 +67,11 @@ func (s *Session) endRequests(ctx context.Context, others func(event.ToolCallReq
 	return nil
 }
 
-// nobody ends no request.
+// nobody reports false for every request.
 func nobody(event.ToolCallRequested) bool { return false }
 
-// settledLater reports whether the turn that goes on will end a request: it is the
-// call of a conversation, or an undo.
+// settledLater returns a function that reports whether the continuing
+// turn will end a request: a call in a conversation, or an undo.
 func (s *Session) settledLater(taskID string) func(event.ToolCallRequested) bool {
 	open := make(map[string]bool)
 	for _, th := range s.threads(taskID) {

@@ -13,15 +13,13 @@ import (
 // ErrNoUndo reports a session whose engine cannot undo.
 var ErrNoUndo = errors.New("this session cannot undo")
 
-// Undo takes back what the last turn did to files. It is on record like any
-// other call, and survives a restart.
+// Undo undoes the last turn's changes to files. It is recorded like any other call, and survives a restart.
 func (s *Session) Undo(ctx context.Context, c undo.Call, out event.Sink) (undo.Plan, error) {
 	return s.revert(ctx, s.engine.Undo, c, out)
 }
 
-// UndoSince takes back what the turns from a message on did to files; the conversation
-// stays as it is. The message is the one that is says so of, by its record; without one
-// the error is [ErrNoMessage].
+// UndoSince undoes the changes to files since a message, without changing the conversation.
+// is reports whether a record is that message; if none is, the error is [ErrNoMessage].
 func (s *Session) UndoSince(ctx context.Context, is func(seq uint64) bool, c undo.Call, out event.Sink) (undo.Plan, error) {
 	for p := s.orch.Talk.Last(); p != nil; p = p.Before {
 		c.Turns = append(c.Turns, p.Task)
@@ -36,12 +34,12 @@ func (s *Session) UndoSince(ctx context.Context, is func(seq uint64) bool, c und
 	return undo.Plan{}, ErrNoMessage
 }
 
-// Redo takes back the last Undo.
+// Redo reverts the last Undo.
 func (s *Session) Redo(ctx context.Context, c undo.Call, out event.Sink) (undo.Plan, error) {
 	return s.revert(ctx, s.engine.Redo, c, out)
 }
 
-// Restore makes files what goals say, as one call that Undo takes back.
+// Restore sets files to the states in goals, as one call that Undo can undo.
 func (s *Session) Restore(ctx context.Context, goals []undo.Goal, c undo.Call, out event.Sink) (undo.Plan, error) {
 	if s.engine.Restore == nil {
 		return undo.Plan{}, ErrNoUndo
@@ -56,7 +54,7 @@ func (s *Session) revert(ctx context.Context, do func(context.Context, undo.Call
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	sink := s.through(out)
-	settle := func() error { return s.abandon(ctx, out) } // what is taken back is no longer what a turn left off at
+	settle := func() error { return s.abandon(ctx, out) } // after an undo, nothing remains to continue
 	if c.DryRun {
 		settle = func() error { return s.endUndoing(ctx, sink) }
 	}
@@ -70,8 +68,7 @@ func (s *Session) revert(ctx context.Context, do func(context.Context, undo.Call
 	return do(ctx, c)
 }
 
-// endUndoing puts an end on record for undoing that an earlier process was killed
-// in.
+// endUndoing records an end for an undo in which an earlier process was killed.
 func (s *Session) endUndoing(ctx context.Context, sink event.Sink) error {
 	if s.engine.CutOff == nil {
 		return nil

@@ -18,41 +18,40 @@ import (
 	"coder/internal/tool"
 )
 
-// The bounds of what a turn may hand to other agents.
+// Limits on what a turn may delegate to subagents.
 const (
 	SubtasksAtOnce  = 4
 	SubtasksPerTurn = 16
 )
 
-// ErrTooManySubtasks reports a turn that has handed out all it may.
+// ErrTooManySubtasks reports a turn that has used up its subtasks.
 var ErrTooManySubtasks = fmt.Errorf("a turn may delegate work to other agents at most %d times, and it has", SubtasksPerTurn)
 
-// Subtask is work for an agent of its own. It belongs to the turn under way.
+// Subtask is work for a subagent. It belongs to the current turn.
 type Subtask struct {
 	Agent, Title, Objective string
 	Settings                orchestrator.Settings
 	Runner                  *toolrun.Runner
 }
 
-// SubtaskReport is what became of a subtask.
+// SubtaskReport is the result of a subtask.
 type SubtaskReport struct {
-	Task    string     // on record; empty if it never began
-	Summary string     // its answer, or the last it said
-	Usage   chat.Usage // of all it asked models for
-	Wrote   []string   // paths, each once
-	Err     error      // why it failed; nil if it did not
+	Task    string     // its id; empty if it never began
+	Summary string     // its answer, or its last message
+	Usage   chat.Usage // of all its requests to models
+	Wrote   []string   // paths, without duplicates
+	Err     error      // why it failed, or nil
 }
 
 // Spawn is [Session.Spawn].
 type Spawn func(context.Context, Subtask) (SubtaskReport, error)
 
-// Spawn has work done by another agent, on the same timeline and with the same
-// people to ask, and waits for it. That the agent failed is part of the report.
-// The error is for what ends the turn, or leaves it waiting: an interruption, a
-// refusal that stops, a question whose answer comes later.
+// Spawn runs a subtask on the same timeline and with the same interactor, and waits for
+// it. A subagent's failure is part of the report. The error is for what ends or parks the
+// turn: an interruption, a denial that stops the turn, a question to be answered later.
 //
-// It is to be called by the call whose work the subtask does. A subtask that an
-// earlier process left unfinished is taken up when that call is run again.
+// Spawn must be called from the call that the subtask is for. If an earlier
+// process left a subtask unfinished, Spawn resumes it when that call runs again.
 func (s *Session) Spawn(ctx context.Context, job Subtask) (SubtaskReport, error) {
 	c, err := s.newChild(job, tool.CallID(ctx))
 	if err != nil {
@@ -81,11 +80,11 @@ func (s *Session) Spawn(ctx context.Context, job Subtask) (SubtaskReport, error)
 	return report, nil
 }
 
-// errStopped reports a subtask that the person stopped, and not the turn.
+// errStopped reports a subtask that the user stopped without stopping the turn.
 var errStopped = errors.New("the user stopped this task")
 
-// StopSubtask stops an agent that works for the turn under way, and reports
-// whether there is one of that id. The turn goes on.
+// StopSubtask stops the subtask id of the current turn, and
+// reports whether it was running. The turn continues.
 func (s *Session) StopSubtask(id string) bool {
 	s.subtasks.mu.Lock()
 	defer s.subtasks.mu.Unlock()
@@ -96,19 +95,19 @@ func (s *Session) StopSubtask(id string) bool {
 	return ok
 }
 
-// subtasks is the agents that work for the turn under way.
+// subtasks are the running subagents of the current turn.
 type subtasks struct {
-	slots chan struct{} // holds those at work; made before the first turn
+	slots chan struct{} // one slot per running subtask; made before the first turn
 
 	mu      sync.Mutex // guards the fields below
 	out     event.Sink
-	parent  string                        // the task of the turn
-	made    int                           // in this turn
-	left    []*child                      // by an earlier process, and not yet taken up
-	running map[string]context.CancelFunc // what stops those at work, by task
+	parent  string                        // the turn's task
+	made    int                           // started in this turn
+	left    []*child                      // by an earlier process, and not yet resumed
+	running map[string]context.CancelFunc // stops a running subtask, by task
 }
 
-// run takes down that a task is at work; done says that it is no more.
+// run registers a running task until done is called.
 func (c *subtasks) run(task string, stop context.CancelFunc) (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +119,7 @@ func (c *subtasks) run(task string, stop context.CancelFunc) (done func()) {
 	}
 }
 
-// begin makes ready for a turn that is shown on out.
+// begin prepares for a turn shown on out.
 func (c *subtasks) begin(out event.Sink, left []*child) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +129,7 @@ func (c *subtasks) begin(out event.Sink, left []*child) {
 	}
 }
 
-// observe learns which task the turn is.
+// observe notes the turn's task.
 func (c *subtasks) observe(r event.Record) {
 	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID == "" {
 		c.mu.Lock()
@@ -139,38 +138,38 @@ func (c *subtasks) observe(r event.Record) {
 	}
 }
 
-// wait returns when there is room for one more at work.
+// wait returns when another subtask may run.
 func (c *subtasks) wait(ctx context.Context) (free func(), err error) {
 	select {
 	case c.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if ctx.Err() != nil { // both were the case
+	if ctx.Err() != nil { // both cases were ready
 		<-c.slots
 		return nil, ctx.Err()
 	}
 	return func() { <-c.slots }, nil
 }
 
-// child is a subtask and the agent that does it.
+// child is a subtask with its agent.
 type child struct {
 	*Session
 	job          Subtask
 	id           string
-	parent       string // the task it belongs to
-	call         string // and the call there
+	parent       string // the parent task
+	call         string // the call in the parent task
 	out          event.Sink
 	conversation *conversation.Conversation
-	earlier      *unfinished // what an earlier process did of it
+	earlier      *unfinished // its state from an earlier process
 
 	mu    sync.Mutex // guards the fields below
 	usage chat.Usage
 	wrote []string
-	calls map[string]event.ToolCallRequested // under way
+	calls map[string]event.ToolCallRequested // running
 }
 
-// newChild begins a subtask, or finds the one that was left.
+// newChild begins a subtask, or finds the one left unfinished.
 func (s *Session) newChild(job Subtask, call string) (*child, error) {
 	s.subtasks.mu.Lock()
 	defer s.subtasks.mu.Unlock()
@@ -191,7 +190,7 @@ func (s *Session) newChild(job Subtask, call string) (*child, error) {
 	return &child{Session: s, job: job, id: id, parent: s.subtasks.parent, call: call, out: s.subtasks.out, conversation: conversation.Of(id)}, nil
 }
 
-// run takes the subtask to its answer.
+// run runs the subtask to its answer.
 func (c *child) run(ctx context.Context) (string, error) {
 	s := c.Session
 	orch := orchestrator.New(orchestrator.Config{
@@ -215,8 +214,7 @@ func (c *child) run(ctx context.Context) (string, error) {
 	}, c.out)
 }
 
-// through returns the sink of the subtask: that of the session, without what
-// only a turn as a whole may say.
+// through returns the subtask's sink: the session's, without events that only a whole turn may emit.
 func (c *child) through(out event.Sink) event.Sink {
 	sink := c.Session.through(out)
 	return event.SinkFunc(func(ctx context.Context, r event.Record) error {
@@ -232,7 +230,7 @@ func (c *child) through(out event.Sink) event.Sink {
 	})
 }
 
-// count keeps the account of the subtask.
+// count updates the subtask's report.
 func (c *child) count(r event.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -264,7 +262,7 @@ func (c *child) report(answer string) SubtaskReport {
 	return r
 }
 
-// unfinished is a subtask as an earlier process left it.
+// unfinished is a subtask that an earlier process left unfinished.
 type unfinished struct {
 	task         task.Task
 	created      event.Record
@@ -274,7 +272,7 @@ type unfinished struct {
 	usage        chat.Usage
 }
 
-// unfinishedSubtasks are the subtasks that an earlier process left unfinished.
+// unfinishedSubtasks returns the subtasks that an earlier process left unfinished.
 func (s *Session) unfinishedSubtasks() []*child {
 	var all []*child
 	for _, t := range s.past.tasks.All() {
@@ -286,8 +284,8 @@ func (s *Session) unfinishedSubtasks() []*child {
 	return all
 }
 
-// announceSubtasks shows how the subtasks that were left began to a face that was not
-// there: it could not tell their work from that of the turn itself.
+// announceSubtasks shows a new face the beginnings of unfinished
+// subtasks, so that it can tell their work from the turn's.
 func announceSubtasks(ctx context.Context, left []*child, out event.Sink) error {
 	for _, c := range left {
 		if err := out.Emit(ctx, c.earlier.created); err != nil {
@@ -304,7 +302,7 @@ func (c *child) thread() thread {
 	}
 }
 
-// closeSubtasks closes the books on subtasks that nobody takes up any more.
+// closeSubtasks closes subtasks that nobody will resume.
 func (s *Session) closeSubtasks(ctx context.Context, left []*child, sink event.Sink) error {
 	for _, c := range left {
 		err := s.closeThread(ctx, c.thread(), sink)
@@ -318,8 +316,8 @@ func (s *Session) closeSubtasks(ctx context.Context, left []*child, sink event.S
 	return nil
 }
 
-// closeUnclaimed ends a turn that was taken up: subtasks that it did not take up in
-// turn are closed, unless the turn waits and may yet do so.
+// closeUnclaimed ends a resumed turn: it closes the subtasks that the
+// turn did not resume, unless the turn waits for an answer and still may.
 func (s *Session) closeUnclaimed(ctx context.Context, turnErr error, out event.Sink) error {
 	s.subtasks.mu.Lock()
 	left := s.subtasks.left

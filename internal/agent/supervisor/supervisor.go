@@ -1,10 +1,8 @@
-// Package supervisor opens sessions, brings them back after a crash, and runs
-// their inputs one at a time.
+// Package supervisor opens sessions, restores them after a crash, and runs their inputs one at a time.
 //
-// What an earlier process left unfinished is settled from the record, never
-// by guessing: a call that completed keeps its result, a call that was under
-// way is reported as having an unknown outcome, a call that had not begun may
-// still run, and a question that was open is put again under the same id.
+// Unfinished work from an earlier process is settled from the record, never by guessing:
+// a completed call keeps its result, a running call gets an unknown outcome, a call that
+// had not begun may still run, and an open question is asked again under the same id.
 package supervisor
 
 import (
@@ -34,64 +32,58 @@ import (
 	"coder/internal/tool"
 )
 
-// ErrFinished reports that no turn was left unfinished.
+// ErrFinished reports that no turn is unfinished.
 var ErrFinished = errors.New("nothing is unfinished")
 
-// Config is what a Supervisor is made of. Every field is required unless it
-// says otherwise.
+// Config has the parts of a Supervisor. Every field is required unless it says otherwise.
 type Config struct {
 	Store    event.Store
 	Sessions session.Store
 	Person   uip.Interactor
-	// Engine builds what one session runs on. Spawn hands work to other agents,
-	// once the session is open.
+	// Engine builds what one session needs to run. spawn delegates to subagents, once the session is open.
 	Engine func(sessionID string, spawn Spawn) (Engine, error)
 	Dir    string
 	NewID  func(prefix string) string
 	Now    func() time.Time
-	// Damaged, which may be nil, reports whether a session whose newest record
-	// is last is known to have had more. Its snapshot may then know more than
-	// its logs, and what they say was not begun may have been.
+	// Damaged, which may be nil, reports whether a session whose newest record is last had more records.
+	// Then its snapshot may have more than its logs, and calls without a recorded beginning may have begun.
 	Damaged func(sessionID string, last uint64) bool
-	// Key, which may be nil, is what records are sealed with. Without one
-	// nothing that an earlier process left on record lets anything be done.
+	// Key, which may be nil, returns the key that seals records.
+	// Without a key, records from an earlier process allow nothing.
 	Key func() *authkey.Key
-	// Doubt, which may be nil, says why nothing in the logs of a session counts,
-	// seal or not; "" if it may. It is asked once the session is claimed.
+	// Doubt, which may be nil, returns why nothing in a session's logs counts,
+	// even if sealed, or "". It is called once the session is claimed.
 	Doubt func(sessionID string) string
-	// Copied, which may be nil, reports whether what a session begins with was taken
-	// over from another one.
+	// Copied, which may be nil, reports whether a session's first records were copied from another session.
 	Copied func(sessionID string) bool
 }
 
-// Engine is what one session runs on, and what is told of it and asked about it.
+// Engine is what one session needs to run, with callbacks.
 type Engine struct {
 	orchestrator.Engine
-	// ModeChosen says that the person chose the mode for this run: a session that
-	// is resumed does not bring its own.
+	// ModeChosen means that the user chose the mode for this run: a resumed session does not restore its own.
 	ModeChosen bool
-	// OnInput, if set, is told what was said, and where it came from.
+	// OnInput, if set, gets each input with its origin.
 	OnInput func(words chat.Words)
-	// Observe, if set, is told of every record that is kept, in order, and
-	// whether it is of this process or an earlier one. It must not emit.
+	// Observe, if set, gets every stored record, in order, and whether
+	// this process or an earlier one made it. It must not emit.
 	Observe func(event.Record, When)
-	// Undo and Redo, if set, take back what turns did to files.
+	// Undo and Redo, if set, undo and redo turns' changes to files.
 	Undo, Redo func(context.Context, undo.Call) (undo.Plan, error)
-	// Restore, if set, makes files what they were at some time.
+	// Restore, if set, sets files to their state at some time.
 	Restore func(context.Context, undo.Call, []undo.Goal) (undo.Plan, error)
-	// CutOff, if set, lists the ends of undoing that an earlier process owes.
+	// CutOff, if set, lists the missing ends of an earlier process's undo calls.
 	CutOff func() []event.ToolCallCompleted
-	// ChangesSince, if set, tells what has changed in files since a call began.
+	// ChangesSince, if set, returns the changes to files since a call began.
 	ChangesSince func(context.Context, event.ToolCallRequested) Changes
-	// Close, if set, ends what the engine started.
+	// Close, if set, stops everything that the engine started.
 	Close func() error
 }
 
-// When says whether a record is made now or read again. Nothing else tells: the
-// clock may have been set since.
+// When says whether a record is new or replayed. Times cannot tell: the clock may have been changed.
 type When bool
 
-// A record is one of an earlier process, or of this one.
+// A record is from an earlier process, or from this one.
 const (
 	Replayed When = false
 	Live     When = true
@@ -103,8 +95,7 @@ type Supervisor struct{ Config }
 // New returns a Supervisor.
 func New(c Config) *Supervisor { return &Supervisor{c} }
 
-// Session is one open session. Its methods may be called by several
-// goroutines; inputs wait for each other.
+// Session is one open session. Its methods may be called from several goroutines; inputs wait for each other.
 type Session struct {
 	ID string
 
@@ -123,15 +114,15 @@ type Session struct {
 
 	notary  *seal.Notary
 	doubt   func() string // why nothing on record counts; "" if it may
-	modes   []modeKept    // switches on record
-	yolo    bool          // the last of them was to yolo, which does not hold here
+	modes   []modeKept    // recorded mode changes
+	yolo    bool          // the last of them was to yolo, which is not restored
 	ignored ignored
-	signed  bool // a stored record has the signature of this user
+	signed  bool // a stored record has this user's signature
 
 	steer   atomic.Pointer[func() []chat.Words]
 	changes changes
 
-	turn sync.Mutex // held while an input runs
+	turn sync.Mutex // locked while an input runs
 }
 
 // Start opens a new session under id.
@@ -139,8 +130,8 @@ func (s *Supervisor) Start(ctx context.Context, id string, out event.Sink) (*Ses
 	return s.open(ctx, id, out, timeline.Options{Now: s.Now, New: true})
 }
 
-// Resume opens the session id as its logs tell it; where there are none, from
-// its snapshot. If there is neither the error is [session.ErrNotFound].
+// Resume opens the session id from its logs, or from its snapshot if there
+// are none. If there is neither, the error is [session.ErrNotFound].
 func (s *Supervisor) Resume(ctx context.Context, id string, out event.Sink) (*Session, error) {
 	if known, err := s.Exists(ctx, id); err != nil {
 		return nil, err
@@ -150,7 +141,7 @@ func (s *Supervisor) Resume(ctx context.Context, id string, out event.Sink) (*Se
 	return s.open(ctx, id, out, timeline.Options{Now: s.Now})
 }
 
-// Exists reports whether anything is on record under id.
+// Exists reports whether a session id has any records.
 func (s *Supervisor) Exists(ctx context.Context, id string) (bool, error) {
 	for _, err := range s.Store.Read(ctx, id, 0) {
 		return err == nil, err
@@ -199,8 +190,7 @@ func (e Engine) close() error {
 	return e.Close()
 }
 
-// announce takes up what is known of a resumed session and tells out what was
-// opened.
+// announce prepares a resumed session and shows out what was opened.
 func (s *Session) announce(ctx context.Context, out event.Sink, resumed bool) error {
 	damaged := resumed && s.sup.Damaged != nil && s.sup.Damaged(s.ID, s.line.Last())
 	if resumed && s.line.Last() == 0 || damaged {
@@ -242,8 +232,7 @@ func (s *Session) announce(ctx context.Context, out event.Sink, resumed bool) er
 	return s.through(out).Emit(ctx, event.Record{Actor: "system", Event: opened})
 }
 
-// recordMode puts the mode on record where it is not the one there, so that
-// the session goes on in it when it is resumed.
+// recordMode records the mode if it changed, so that a resumed session continues in it.
 func (s *Session) recordMode(ctx context.Context, out event.Sink) error {
 	if s.engine.Mode == nil {
 		return nil
@@ -260,7 +249,7 @@ func (s *Session) recordMode(ctx context.Context, out event.Sink) error {
 	return nil
 }
 
-// fold takes in one stored record while the session opens.
+// fold applies one stored record while the session opens.
 func (s *Session) fold(r event.Record) error {
 	r.Vouched = s.notary.Vouches(r) && s.doubt() == ""
 	s.conversation.Add(r)
@@ -278,7 +267,7 @@ func (s *Session) fold(r event.Record) error {
 	return nil
 }
 
-// observe tells those who keep a view of the session.
+// observe passes a record to everything that keeps a view of the session.
 func (s *Session) observe(r event.Record, when When) {
 	s.view.add(r)
 	s.subtasks.observe(r)
@@ -287,8 +276,7 @@ func (s *Session) observe(r event.Record, when When) {
 	}
 }
 
-// through returns the sink that everything in this session goes through: kept,
-// then projected, then shown to out.
+// through returns the sink for all events of this session: it stores, projects, then shows them on out.
 func (s *Session) through(out event.Sink) event.Sink {
 	shown := event.SinkFunc(func(ctx context.Context, r event.Record) error {
 		r.Vouched = true
@@ -307,11 +295,10 @@ func (s *Session) through(out event.Sink) event.Sink {
 	})
 }
 
-// Specs describe the tools of the next turn.
+// Specs describes the tools of the next turn.
 func (s *Session) Specs() iter.Seq[tool.Spec] { return s.engine.Settings().Tools.Specs() }
 
-// Call makes one call of a tool that another agent asks for, in its turn among
-// the inputs.
+// Call makes one tool call for another agent, queued with the inputs.
 func (s *Session) Call(ctx context.Context, call chat.ToolCall, out event.Sink) (toolrun.Outcome, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -322,13 +309,13 @@ func (s *Session) Call(ctx context.Context, call chat.ToolCall, out event.Sink) 
 	return s.orch.RunCall(ctx, call, out)
 }
 
-// Run is [Session.RunSaid] for words that nobody typed.
+// Run is [Session.RunSaid] for text that the user did not type.
 func (s *Session) Run(ctx context.Context, input string, out event.Sink) (orchestrator.Outcome, error) {
 	return s.RunSaid(ctx, orchestrator.Say(chat.From(chat.Unknown, input)), out)
 }
 
-// RunSaid takes one input through, after settling whatever an earlier process left
-// unfinished: the person has moved on, so its calls are not run any more.
+// RunSaid runs one input, after settling everything that an earlier process
+// left unfinished: a new input means that its calls must not run any more.
 func (s *Session) RunSaid(ctx context.Context, said orchestrator.Said, out event.Sink) (orchestrator.Outcome, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -357,29 +344,29 @@ func (s *Session) SwitchMode(ctx context.Context, mode string, out event.Sink) e
 	return s.orch.SwitchMode(ctx, mode, out)
 }
 
-// Looks reports whether an input is a command that only looks something up, which
-// Look answers at once, also while a turn runs.
+// Looks reports whether an input is a command that only shows
+// something, which Look runs at once, even during a turn.
 func (s *Session) Looks(input string) bool { return s.orch.Looks(input) }
 
-// Switches is the mode that an input switches to, or ""; see [Session.Change].
+// Switches returns the mode that an input switches to, or ""; see [Session.Change].
 func (s *Session) Switches(input string) string { return s.orch.Switches(input) }
 
-// Knows reports whether an input is a command that there is, or one for the shell.
+// Knows reports whether an input is an existing command, or a shell command.
 func (s *Session) Knows(input string) bool { return s.orch.Knows(input) }
 
-// Unknown is why an input that looks like a command is none.
+// Unknown returns an error if an input looks like a command but is not one.
 func (s *Session) Unknown(input string) error { return s.orch.Unknown(input) }
 
-// Leaves reports whether an input is a command that ends the program.
+// Leaves reports whether an input is a command that ends coder.
 func (s *Session) Leaves(input string) bool { return s.orch.Leaves(input) }
 
-// Look answers a command that only looks something up.
+// Look runs a command that only shows something.
 func (s *Session) Look(ctx context.Context, input string, out event.Sink) error {
 	return s.orch.Look(ctx, input, out)
 }
 
-// Steer lets the running turn take more of the person's words between its
-// steps. Take may be called by another goroutine.
+// Steer sets a function from which the running turn gets more of the
+// user's input between steps. take may be called from another goroutine.
 func (s *Session) Steer(take func() []chat.Words) { s.steer.Store(&take) }
 
 func (s *Session) takeSteering() (said []chat.Words) {
@@ -392,8 +379,7 @@ func (s *Session) takeSteering() (said []chat.Words) {
 	return said
 }
 
-// Continue takes up the turn an earlier process left unfinished, or returns
-// [ErrFinished].
+// Continue resumes the turn that an earlier process left unfinished, or returns [ErrFinished].
 func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -418,17 +404,16 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 	return answer, s.endChanges(ctx, s.closeUnclaimed(ctx, err, out), out)
 }
 
-// left is a task as its turn is taken up.
+// left returns how to resume a task's turn.
 func (s *Session) left(t task.Task) orchestrator.Unfinished {
 	return orchestrator.Unfinished{Task: t.ID, Input: t.Intent, Started: t.Status != task.Open, Heard: s.past.heard, Run: s.past.run, Doubted: s.main(t.ID).doubted(),
 		Answered: s.past.concluded, Edited: s.past.edited, Check: s.past.check(), Circle: s.past.circle()}
 }
 
-// ErrNoMessage reports that no message of the person's is the one that is meant.
+// ErrNoMessage reports that the session has no such message from the user.
 var ErrNoMessage = errors.New("this session has no such user message")
 
-// Note puts a command of the program's own on record and saves the session, so
-// that there is one even before anything was said in it.
+// Note records a built-in command and saves the session, so that the session exists even without a prompt.
 func (s *Session) Note(ctx context.Context, e event.LocalAdded) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -436,19 +421,18 @@ func (s *Session) Note(ctx context.Context, e event.LocalAdded) error {
 	return errors.Join(s.through(event.Discard).Emit(ctx, r), s.save(ctx))
 }
 
-// Unfinished is the task an earlier process left behind, if any.
+// Unfinished returns the task that an earlier process left unfinished, if any.
 func (s *Session) Unfinished() (task.Task, bool) { return s.past.unfinished() }
 
-// Asks reports whether a question of the turn that was left behind is put again when that
-// is taken up.
+// Asks reports whether resuming the unfinished turn asks this question again.
 func (s *Session) Asks(question string) bool {
 	t, ok := s.past.unfinished()
 	left := s.left(t)
 	return ok && !left.Command() && !left.Lost() && s.open.has(question)
 }
 
-// LeftCommand reports whether what was left behind is a command of the person's, which is
-// not taken up. It is returned if they were only being asked about it.
+// LeftCommand reports whether the unfinished work is the user's command, which
+// is not resumed. asked is the command if it was only waiting for approval.
 func (s *Session) LeftCommand() (asked string, ok bool) {
 	t, ok := s.past.unfinished()
 	left := s.left(t)
@@ -459,11 +443,11 @@ func (s *Session) LeftCommand() (asked string, ok bool) {
 	return asked, ok
 }
 
-// Commands are the slash commands that can be typed in this session.
+// Commands returns the slash commands in this session.
 func (s *Session) Commands() []orchestrator.Command { return s.orch.AllCommands() }
 
-// Prompts are the messages that one can go back to before, the newest first. It
-// is for when no turn runs.
+// Prompts returns the messages to which a rewind is possible,
+// the newest first. It must not be called during a turn.
 func (s *Session) Prompts() (texts []string) {
 	for p := s.orch.Talk.Last(); p != nil; p = p.Before {
 		texts = append(texts, orchestrator.Title(p.Text))
@@ -471,7 +455,7 @@ func (s *Session) Prompts() (texts []string) {
 	return texts
 }
 
-// Tools are the names of what the model may call in the next turn.
+// Tools returns the names of the tools in the next turn.
 func (s *Session) Tools() (names []string) {
 	for spec := range s.engine.Settings().Tools.Specs() {
 		names = append(names, spec.Name)
@@ -479,17 +463,16 @@ func (s *Session) Tools() (names []string) {
 	return names
 }
 
-// ContextUsed is the number of tokens the next request would take.
+// ContextUsed returns the number of tokens in the next request.
 func (s *Session) ContextUsed() int { return s.orch.ContextUsed() }
 
-// FixedTokens is how many tokens of every request are the system text and the
-// tools.
+// FixedTokens returns how many tokens in every request are the system text and the tools.
 func (s *Session) FixedTokens() (system, tools int) { return s.orch.FixedTokens() }
 
-// Timeline is the session's one order of things, for those who watch it.
+// Timeline returns the session's timeline, for observers.
 func (s *Session) Timeline() *timeline.Timeline { return s.line }
 
-// Close ends the session. It can be resumed.
+// Close closes the session. It can be resumed.
 func (s *Session) Close() error {
 	s.turn.Lock()
 	defer s.turn.Unlock()

@@ -18,8 +18,7 @@ import (
 	"coder/internal/core/uip"
 )
 
-// What a person may say to a turn that was cut off, and to a call whose outcome
-// nobody knows.
+// The choices for a turn that was cut off, and for a call with an unknown outcome.
 const (
 	GoOn  = "continue"
 	Look  = "look"
@@ -28,23 +27,22 @@ const (
 	Skip  = "skip"
 )
 
-// Changes is what has changed in files since a call began.
+// Changes are the changes to files since a call began.
 type Changes struct {
-	Files []string     // what became of each, in any language
-	Diff  display.Diff // of those that are text
+	Files []string     // each with its change, the same in all languages
+	Diff  display.Diff // of the text files
 }
 
-// TakeUp puts the turn that an earlier process left unfinished to the person,
-// with what is uncertain about it, and does what they choose. Words that are no
-// choice are returned: they are a new prompt, to be run instead. A turn that
-// waits for an answer is gone on with at once: its question is put again.
+// TakeUp asks the user what to do with the turn that an earlier process left unfinished, shows its
+// doubts, and does what the user chooses. It returns text that is no choice: a new prompt to run instead.
+// It resumes a turn that waits for an answer without asking: the turn's question is asked again.
 func (s *Session) TakeUp(ctx context.Context, out event.Sink) (answer, words string, err error) {
 	t, ok := s.past.unfinished()
 	if !ok {
 		return "", "", ErrFinished
 	}
 	if left := s.left(t); left.Command() || left.Lost() {
-		// it is a command of the person's, who may run it again
+		// it is a command, which the user may run again
 		q := s.cutOff(t, s.uncertainWithChanges(ctx, t))
 		text := q.Display.Title + "\n" + q.Display.Description
 		return "", "", errors.Join(s.notice(ctx, out, text), s.drop(ctx, out))
@@ -52,7 +50,7 @@ func (s *Session) TakeUp(ctx context.Context, out event.Sink) (answer, words str
 	if t.Pending == nil || t.Pending.Author == event.ActorRecovery {
 		choice, err := s.choose(ctx, t, out)
 		switch {
-		case err != nil || choice.Dismissed: // to be decided later
+		case err != nil || choice.Dismissed: // decide later
 			return "", "", err
 		case choice.Input != "":
 			return "", choice.Input, nil
@@ -64,20 +62,20 @@ func (s *Session) TakeUp(ctx context.Context, out event.Sink) (answer, words str
 	return answer, "", err
 }
 
-// drop closes the books on what was left.
+// drop closes everything left unfinished.
 func (s *Session) drop(ctx context.Context, out event.Sink) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	return s.abandon(ctx, out)
 }
 
-// choose asks what is to become of a turn, and of each call of it whose outcome
-// nobody knows if it is to go on.
+// choose asks what to do with a turn, and if it continues,
+// with each of its calls that have an unknown outcome.
 func (s *Session) choose(ctx context.Context, t task.Task, out event.Sink) (uip.Response, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	sink := s.through(out)
-	if t.Pending != nil { // a question of an earlier recovery is asked anew, as things are now
+	if t.Pending != nil { // ask an earlier recovery's question again, with the current state
 		if err := sink.Emit(ctx, withdrawal(*t.Pending, t.ID, "the program ended before it was answered; asking again")); err != nil {
 			return uip.Response{}, err
 		}
@@ -91,7 +89,7 @@ func (s *Session) choose(ctx context.Context, t task.Task, out event.Sink) (uip.
 	}
 	for _, d := range doubts {
 		if d.direct {
-			continue // nobody waits for what it gave
+			continue // nothing waits for its result
 		}
 		q := s.doubtful(d)
 		a, err := s.askRecovery(ctx, sink, q, []uncertainCall{d})
@@ -107,8 +105,7 @@ func (s *Session) choose(ctx context.Context, t task.Task, out event.Sink) (uip.
 	return choice, nil
 }
 
-// askRecovery puts q, and puts it again with what changed as long as the person
-// wants to look.
+// askRecovery asks q, and repeats it with the changes while the user wants to look.
 func (s *Session) askRecovery(ctx context.Context, sink event.Sink, q uip.Request, doubts []uncertainCall) (uip.Response, error) {
 	for {
 		a, err := s.broker.On(sink).Ask(ctx, q)
@@ -124,19 +121,19 @@ func (s *Session) askRecovery(ctx context.Context, sink event.Sink, q uip.Reques
 		if diff.Unified = all.String(); diff.Unified != "" {
 			q.Display.Content = diff
 		}
-		q.ID = s.sup.NewID("ui") // with the same numbers: they have been read
+		q.ID = s.sup.NewID("ui") // with the same numbers, which the user has read
 	}
 }
 
-// uncertainCall is a call that was under way when a process ended.
+// uncertainCall is a call that was running when a process ended.
 type uncertainCall struct {
 	th     thread
 	call   event.ToolCallRequested
-	direct bool // not asked for by the model: a check, or a command of the person's
+	direct bool // not the model's: a check, or the user's command
 	since  Changes
 }
 
-// uncertainCalls are the calls of an unfinished turn whose outcome nobody knows.
+// uncertainCalls returns an unfinished turn's calls with an unknown outcome.
 func (s *Session) uncertainCalls(t task.Task) (all []uncertainCall) {
 	for _, th := range s.threads(t.ID) {
 		open := th.conversation.Open()
@@ -153,7 +150,7 @@ func (s *Session) uncertainCalls(t task.Task) (all []uncertainCall) {
 	return all
 }
 
-// uncertainWithChanges are the doubts with what has changed since.
+// uncertainWithChanges returns these calls with the changes since.
 func (s *Session) uncertainWithChanges(ctx context.Context, t task.Task) []uncertainCall {
 	all := s.uncertainCalls(t)
 	for i := range all {
@@ -164,10 +161,10 @@ func (s *Session) uncertainWithChanges(ctx context.Context, t task.Task) []uncer
 	return all
 }
 
-// otherWords says what words are that are no choice.
+// otherWords explains text that is no choice.
 const otherWords = "anything else you type is a new prompt and closes that turn"
 
-// cutOff is the question what is to become of a turn.
+// cutOff returns the question of what to do with a turn.
 func (s *Session) cutOff(t task.Task, doubts []uncertainCall) uip.Request {
 	lines := []string{fmt.Sprintf("prompt: %s", sanitize.Line(t.Intent, lineRunes))}
 	lines = append(lines, s.reading()...)
@@ -184,10 +181,10 @@ func (s *Session) cutOff(t task.Task, doubts []uncertainCall) uip.Request {
 		uip.Option{ID: GoOn, Label: "Continue the turn", Style: uip.Primary}, uip.Option{ID: Drop, Label: "Drop it", Style: uip.Danger})
 }
 
-// lineRunes is how much of a text of others is shown on a line.
+// lineRunes limits the length of quoted text on a line.
 const lineRunes = 200
 
-// reading says which calls were under way that do nothing but read: they are run again.
+// reading lists running calls that only read: they run again.
 func (s *Session) reading() (lines []string) {
 	for _, c := range s.conversation.Open() {
 		req, began := s.past.requested[c.ID]
@@ -199,7 +196,7 @@ func (s *Session) reading() (lines []string) {
 	return lines
 }
 
-// stage is where the turn was.
+// stage says where the turn was.
 func (s *Session) stage(t task.Task, doubts []uncertainCall) string {
 	var waiting []string
 	for _, c := range s.conversation.Open() {
@@ -222,7 +219,7 @@ func (s *Session) stage(t task.Task, doubts []uncertainCall) string {
 	return "waiting for the model, or about to ask it"
 }
 
-// words say what was under way.
+// words describes the call that was running.
 func (d uncertainCall) words() string {
 	what := sanitize.Line(d.call.Tool+" "+strings.Join(event.Targets(d.call.Effects), ", "), lineRunes)
 	switch {
@@ -234,7 +231,7 @@ func (d uncertainCall) words() string {
 	return fmt.Sprintf("running, outcome unknown: %s", what)
 }
 
-// changes say what has changed since the call began.
+// changes describes what changed since the call began.
 func (d uncertainCall) changes() string {
 	if len(d.since.Files) == 0 {
 		return "no file has changed since then"
@@ -247,8 +244,8 @@ func (d uncertainCall) changes() string {
 	return fmt.Sprintf("changed since then: %s", strings.Join(files, ", "))
 }
 
-// doubtful is the question what is to become of a call. To do an edit that has
-// not happened is harmless; anything else the model had better look at.
+// doubtful returns the question of what to do with a call. Repeating an edit that did
+// not happen is harmless; for anything else, the default is to let the model look.
 func (s *Session) doubtful(d uncertainCall) uip.Request {
 	best := Skip
 	notWrite := func(e event.Effect) bool { return e.Kind != event.EffectWrite }
@@ -261,8 +258,7 @@ func (s *Session) doubtful(d uncertainCall) uip.Request {
 	).ForCall(d.call.CallID)
 }
 
-// recoveryQuestion is a question about what was left. Best is the choice that
-// an empty answer takes, and stands first.
+// recoveryQuestion returns a question about unfinished work. best is the default choice, and comes first.
 func (s *Session) recoveryQuestion(taskID, title string, lines []string, doubts []uncertainCall, best string, options ...uip.Option) uip.Request {
 	if slices.ContainsFunc(doubts, func(d uncertainCall) bool { return d.since.Diff.Unified != "" }) {
 		options = slices.Insert(options, 1, uip.Option{ID: Look, Label: "Show what changed first"})
@@ -278,18 +274,16 @@ func (s *Session) recoveryQuestion(taskID, title string, lines []string, doubts 
 	}
 }
 
-// retried reports whether the person wants a call to be run again though it may
-// have been done.
+// retried reports whether the user wants to run a call again although it may have finished.
 func (th thread) retried(callID string) bool {
 	q, ok := th.past.asked[callID]
 	return ok && q.Author == event.ActorRecovery && th.past.answered[q.ID].Option == Retry
 }
 
-// errCutOff closes the record of a call that nobody waits for any more.
+// errCutOff closes the record of a call whose result nothing waits for.
 var errCutOff = errors.New("interrupted: the program ended while this was running; its outcome is unknown")
 
-// CutUndo reports whether an earlier process ended while it undid or redid what
-// a turn had done.
+// CutUndo reports whether an earlier process ended during an undo or redo.
 func (s *Session) CutUndo() bool {
 	for id, req := range s.past.requested {
 		if _, known := s.past.completed[id]; !known && takesBack(req) {
@@ -299,7 +293,7 @@ func (s *Session) CutUndo() bool {
 	return false
 }
 
-// takesBack reports whether a call is one by which undoing is on record.
+// takesBack reports whether a call records an undo or redo.
 func takesBack(req event.ToolCallRequested) bool {
 	return req.Author == orchestrator.ActorUser && (req.Tool == "undo" || req.Tool == "redo")
 }

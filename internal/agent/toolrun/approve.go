@@ -19,7 +19,7 @@ import (
 	"coder/internal/tool"
 )
 
-// change prepares the call with the arguments that the person gave with their yes.
+// change prepares the call with the arguments that the user changed when approving it.
 func (r *run) change(ctx context.Context, a *admission, args json.RawMessage) bool {
 	a.call.Args, a.call.Broken = args, ""
 	if off := r.prepare(ctx, a); off {
@@ -29,7 +29,7 @@ func (r *run) change(ctx context.Context, a *admission, args json.RawMessage) bo
 	return a.err == nil
 }
 
-// reduce prepares the call that makes only those hunks of its change that the person took.
+// reduce prepares the call with only those hunks of its change that the user accepted.
 func (r *run) reduce(ctx context.Context, a *admission, answer uip.Response, args json.RawMessage) bool {
 	all := a.hunks()
 	taken, err := answer.Hunks(len(all))
@@ -58,7 +58,7 @@ func (r *run) reduce(ctx context.Context, a *admission, answer uip.Response, arg
 	return true
 }
 
-// hunks are those of the change that the call would make, if it can be made in part.
+// hunks returns the hunks of the call's change, or nil if it cannot be made in part.
 func (a *admission) hunks() []display.Hunk {
 	diff, _ := a.plan().Preview.(display.Diff)
 	if a.plan().Hunks < 2 {
@@ -66,13 +66,12 @@ func (a *admission) hunks() []display.Hunk {
 	}
 	all := display.Hunks(diff.Unified)
 	if len(all) != a.plan().Hunks {
-		return nil // nobody could tell which is which
+		return nil // the hunks cannot be numbered reliably
 	}
 	return all
 }
 
-// card puts several calls as one question with an answer for each, or one for
-// all.
+// card combines several calls into one question with an answer for each, or one for all.
 func (r *run) card(as []*admission) uip.Request {
 	q := uip.Request{
 		ID: r.NewID(), TaskID: r.Task, Author: r.Actor, Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction,
@@ -96,7 +95,7 @@ func (r *run) card(as []*admission) uip.Request {
 		for _, o := range offers {
 			note(o.Scope, o.What)
 			if o.Scope == policy.ThisSession && !below {
-				note(policy.BelowFolder, o.What) // no folder, so as far as the session
+				note(policy.BelowFolder, o.What) // no folder: offer the session
 			}
 		}
 	}
@@ -137,19 +136,18 @@ func (r *run) question(a *admission) uip.Request {
 	return q
 }
 
-// keyed reports whether a call has keys in its arguments, which are not kept on disk.
+// keyed reports whether a call has keys in its arguments, which are not saved on disk.
 func (r *run) keyed(a *admission) bool {
 	return !bytes.Equal(r.Conceals.JSON(a.prepared.Args()), a.prepared.Args())
 }
 
-// keysAside is what a person is told who is asked about such a call.
+// keysAside is shown in the approval of such a call.
 const keysAside = "the keys in it are not saved on disk: approve it while the program that asks is running, in a terminal or with --on-ask wait"
 
-// scopes are how far an answer may reach, the nearest first.
+// scopes are the possible scopes of an answer, in the order of their display.
 var scopes = []policy.Scope{policy.ThisSession, policy.ThisProject, policy.BelowFolder}
 
-// offer adds a way to say yes that is remembered. What is remembered also
-// stands by itself, for whoever draws the question.
+// offer adds a yes that is remembered. The remembered text is also available separately, for renderers.
 func offer(q *uip.Request, o policy.Offer, yes string) {
 	label := map[policy.Scope]string{
 		policy.ThisSession: "always in this session: ", policy.ThisProject: "always in this project: ", policy.BelowFolder: "always in this session: ",
@@ -158,7 +156,7 @@ func offer(q *uip.Request, o policy.Offer, yes string) {
 	q.Remember(string(o.Scope), o.What, o.Each)
 }
 
-// offersFor are the ways to say yes that are remembered, if there are any.
+// offersFor returns the possible remembered answers, if any.
 func (r *run) offersFor(a *admission) []policy.Offer {
 	if !a.opinion.Waivable() || r.Memory == nil || r.keyed(a) || secret.Marked(a.prepared.Args()) {
 		return nil
@@ -170,7 +168,7 @@ func (r *run) offersFor(a *admission) []policy.Offer {
 	return offers
 }
 
-// asker lets a running call put questions of its own. They belong to the call.
+// asker lets a running call ask questions. They belong to the call.
 func (r *run) asker(a *admission) uip.Interactor {
 	return uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
 		q.ID, q.TaskID, q.Author, q.Digest = cmp.Or(q.ID, r.NewID()), r.Task, r.Actor, a.prepared.Digest()
@@ -184,10 +182,10 @@ func (r *run) asker(a *admission) uip.Interactor {
 	})
 }
 
-// notAccepted begins what the model is told where an answer does not count.
+// notAccepted begins the model's error for an answer that does not count.
 const notAccepted = "the answer was not accepted: "
 
-// refused puts an answer that is no yes into words for the model, and why it is none.
+// refused explains to the model why an answer does not approve its call.
 func refused(a uip.Response, o policy.Opinion, why error) error {
 	switch {
 	case a.Unanswered():

@@ -11,7 +11,7 @@ import (
 	"coder/internal/tool"
 )
 
-// request keeps what the call would overwrite and puts its request on record.
+// request saves what the call would overwrite and records its request.
 func (r *run) request(ctx context.Context, a *admission) error {
 	tree, repository := "", ""
 	if r.Start != nil {
@@ -36,8 +36,7 @@ func (r *run) request(ctx context.Context, a *admission) error {
 	return r.emit(ctx, e)
 }
 
-// keep saves what an admitted call would overwrite. What cannot be brought back
-// is not begun.
+// keep saves what an admitted call would overwrite. If that fails, the call does not run.
 func (r *run) keep(ctx context.Context, a *admission) error {
 	if r.Keeper == nil || !a.granted() || a.readOnly() {
 		return nil
@@ -55,7 +54,7 @@ func (r *run) keep(ctx context.Context, a *admission) error {
 	return nil
 }
 
-// verdict is how the gate ruled, in one word for the audit log.
+// verdict returns the gate's verdict for the audit log.
 func (a *admission) verdict() event.Verdict {
 	var denied *Denied
 	switch {
@@ -75,8 +74,7 @@ type execution struct {
 	took   time.Duration
 }
 
-// begin says that an admitted call starts and gives what runs it, which leaves in a how it
-// failed, if it did.
+// begin announces an admitted call and returns the function that runs it, which stores any error in a.
 func (r *run) begin(ctx context.Context, a *admission) (perform func() execution) {
 	start := r.Now()
 	if err := r.emit(ctx, event.ToolStarted{CallID: a.call.ID, Tool: a.tool, Title: a.plan().Title}); err != nil {
@@ -87,7 +85,7 @@ func (r *run) begin(ctx context.Context, a *admission) (perform func() execution
 		a.ran = true
 		res, err := r.execute(ctx, a)
 		if isContext(err) && ctx.Err() == nil {
-			err = errors.New(err.Error()) // a time limit of the tool's own
+			err = errors.New(err.Error()) // the tool's own time limit
 		}
 		a.err = err
 		return execution{res, r.Now().Sub(start)}

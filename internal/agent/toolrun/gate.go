@@ -19,18 +19,18 @@ import (
 	"coder/internal/tool"
 )
 
-// This file decides: how a call comes by its grant, and what takes it away again.
+// This file decides calls: how a call gets its grant, and how it loses it.
 
 // granted reports whether the call may run now.
 func (a *admission) granted() bool { return a.grant.Covers(a.prepared) }
 
-// asks reports whether the call needs a person's approval.
+// asks reports whether the call needs approval.
 func (a *admission) asks() bool { return a.err == nil && a.opinion.Verdict == policy.Ask }
 
-// refuse takes the grant away, for a reason.
+// refuse revokes the grant, for a reason.
 func (a *admission) refuse(err error) { a.grant, a.err = grant.Grant{}, err }
 
-// admit prepares c and hears what policy thinks of it.
+// admit prepares c and judges it.
 func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 	a := &admission{call: c, tool: c.Name}
 	if a.err = ctx.Err(); a.err != nil {
@@ -55,7 +55,7 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 	return a
 }
 
-// denyByName refuses a call of a tool that is switched off, in the words of policy.
+// denyByName denies a call of a tool that is switched off, with the policy's reasons.
 func (r *run) denyByName(ctx context.Context, a *admission) {
 	opinion, err := policy.Judge(ctx, r.Policy, a.policyCase())
 	if err == nil {
@@ -65,7 +65,7 @@ func (r *run) denyByName(ctx context.Context, a *admission) {
 	a.refuse(err)
 }
 
-// judge hears policy, hooks and doubt about a, and grants what all of them let pass.
+// judge applies policy, hooks and doubt to a, and grants the call if all of them allow it.
 func (r *run) judge(ctx context.Context, a *admission, ruling Ruling) {
 	a.by = event.ActorPolicy
 	var err error
@@ -88,7 +88,8 @@ func (r *run) judge(ctx context.Context, a *admission, ruling Ruling) {
 	}
 }
 
-// on is an opinion after the hooks: they make it stricter, or answer what policy merely asks.
+// on combines an opinion with the hooks' ruling: hooks make it
+// stricter, or approve a call that policy only asks about.
 func (r Ruling) on(o policy.Opinion) policy.Opinion {
 	switch {
 	case r.Ask != "" && o.Verdict != policy.Deny:
@@ -100,8 +101,7 @@ func (r Ruling) on(o policy.Opinion) policy.Opinion {
 	return o
 }
 
-// doubted is o about a call that nobody vouches for: it is asked about, unless nothing can
-// come of it.
+// doubted returns the opinion about a call that is not vouched: it needs approval unless it is harmless.
 func (r *run) doubted(c policy.Case, o policy.Opinion) policy.Opinion {
 	if r.Doubted && o.Verdict == policy.Allow && !harmless(c.Plan, o) {
 		o.Verdict, o.Reasons = policy.Ask, []policy.Reason{doubt}
@@ -109,26 +109,24 @@ func (r *run) doubted(c policy.Case, o policy.Opinion) policy.Opinion {
 	return o
 }
 
-// doubt is why a call is asked about that policy would let pass.
+// doubt is the reason for approval of a call that policy would allow.
 var doubt = policy.Reason{By: "record", Text: "this call is from a log that your coder did not write on this machine"}
 
-// harmless reports whether nothing can come of a call, however often it runs:
-// it only reads, or asks, or writes the program's own notes.
+// harmless reports whether repeating a call does no harm: it
+// only reads, or asks, or writes coder's own notes.
 func harmless(p tool.Plan, o policy.Opinion) bool {
 	return o.ReadOnly || event.Harmless(p.Effects)
 }
 
-// said is what a person said about a call: the question, the answer, and the call as it was
-// shown to them.
+// said is the user's decision about a call: the question, the answer, and the call as shown.
 type said struct {
 	question uip.Request
 	answer   uip.Response
 	about    *admission
 }
 
-// approve asks the person about a, once, with every reason on the table. If
-// calls after it need approval too, they are put on the same card; an answer
-// given there holds if the call, when its turn comes, is still what was shown.
+// approve asks the user about a once, with all reasons. Later calls that need approval are
+// on the same card; their answers hold if a call is still the same when its turn comes.
 func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) {
 	said, err := r.answerTo(ctx, a, after)
 	switch {
@@ -160,7 +158,7 @@ func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) 
 	}
 }
 
-// answerTo is what the person says about a: on a card from before, or now.
+// answerTo returns the user's answer about a: from an earlier card, or asked now.
 func (r *run) answerTo(ctx context.Context, a *admission, after []chat.ToolCall) (said, error) {
 	if g, ok := r.answers[a.call.ID]; ok && g.about.same(a) && (g.answer.Option != uip.Some || g.about.sameHunks(a)) {
 		return g, nil
@@ -193,8 +191,7 @@ func (a *admission) same(b *admission) bool {
 	return a.prepared.Digest() == b.prepared.Digest() && a.opinion.String() == b.opinion.String()
 }
 
-// sameHunks reports whether the hunks of b are those that were shown as a's, wherever
-// in the file they stand by now.
+// sameHunks reports whether b has the same hunks as a, regardless of their line numbers.
 func (a *admission) sameHunks(b *admission) bool {
 	return slices.EqualFunc(a.hunks(), b.hunks(), func(x, y display.Hunk) bool {
 		_, x.Body, _ = strings.Cut(x.Body, "\n")
@@ -203,8 +200,8 @@ func (a *admission) sameHunks(b *admission) bool {
 	})
 }
 
-// adapt makes a the call with the arguments of a yes, if there are any, and reports whether
-// policy lets that call be approved.
+// adapt applies changed arguments from an approval, if any,
+// and reports whether policy still allows an approval.
 func (r *run) adapt(ctx context.Context, a *admission, answer uip.Response, args json.RawMessage) bool {
 	switch {
 	case args == nil:
@@ -218,8 +215,8 @@ func (r *run) adapt(ctx context.Context, a *admission, answer uip.Response, args
 	return r.change(ctx, a, args) && r.judgeAgain(ctx, a)
 }
 
-// judgeAgain hears what policy thinks of a call that the person changed with their
-// yes: what is denied is, and what is asked about they have said yes to.
+// judgeAgain judges a call that the user changed with their approval.
+// A denial stands; a call that needs approval already has it.
 func (r *run) judgeAgain(ctx context.Context, a *admission) bool {
 	opinion, _, err := a.prepared.Judge(ctx, r.Policy)
 	if err == nil {
@@ -235,8 +232,8 @@ func (r *run) judgeAgain(ctx context.Context, a *admission) bool {
 	return err == nil
 }
 
-// grantApproved grants a if it is the call that the person approved, and remembers an answer
-// that reaches further than this call.
+// grantApproved grants a if it is the call that the user approved,
+// and remembers an answer with a scope beyond this call.
 func (r *run) grantApproved(ctx context.Context, a *admission, approval grant.Approval, shown policy.Case, scope policy.Scope) {
 	g, err := approval.Grant(a.prepared)
 	if err != nil {
@@ -252,9 +249,8 @@ func (r *run) grantApproved(ctx context.Context, a *admission, approval grant.Ap
 	}
 }
 
-// open puts the request on record and reports whether the call may run now. One
-// that changes the world and cannot be put on record does not run, unless the
-// person lets it; where nothing can be recorded at all the turn ends.
+// open records the request and reports whether the call may run now. A call that changes something does
+// not run without a record, unless the user permits it; if nothing can be recorded at all, the turn ends.
 func (r *run) open(ctx context.Context, a *admission) bool {
 	if err := ctx.Err(); err != nil && a.granted() {
 		a.refuse(err)
@@ -270,7 +266,7 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 	if errors.As(err, &unkept) {
 		a.by = event.ActorPolicy
 		a.refuse(&Denied{fmt.Sprintf("%v; what is not recorded could run a second time later, or could not be undone. No call can free space, not even rm: the user has to, on the disk of .coder, or use --no-session-persistence", unkept)})
-		err = r.request(ctx, a) // of what does not run a record in memory will do
+		err = r.request(ctx, a) // a record in memory is enough for a call that does not run
 	}
 	if err != nil {
 		a.refuse(tool.Fatal(fmt.Errorf("record the call: %w", err)))
@@ -279,7 +275,7 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 	return a.granted()
 }
 
-// execute calls the tool; one that panics has failed like any other.
+// execute runs the tool; a panic counts as a failure.
 func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -294,8 +290,8 @@ func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err e
 	return a.prepared.Run(tool.WithCall(uip.With(ctx, r.asker(a)), a.call.ID), live{ctx, r, a.call.ID}, a.grant)
 }
 
-// Unasked reports whether a call would run without anyone being asked about it;
-// the error says why not. Nothing runs, and nothing is recorded.
+// Unasked returns nil if a call would run without approval, otherwise
+// an error with the reason. Nothing runs, and nothing is recorded.
 func (r *Runner) Unasked(ctx context.Context, set tool.Set, c chat.ToolCall) error {
 	a := (&run{Runner: r, Round: Round{Set: set}}).admit(ctx, c)
 	switch {
@@ -307,8 +303,8 @@ func (r *Runner) Unasked(ctx context.Context, set tool.Set, c chat.ToolCall) err
 	return cmp.Or(a.err, grant.ErrNone)
 }
 
-// Harmless reports whether a call, prepared now, can be run any number of times
-// without harm: it only reads, or asks, or writes the program's own notes.
+// Harmless reports whether a call, as prepared now, can run any number of
+// times without harm: it only reads, or asks, or writes coder's own notes.
 func (r *Runner) Harmless(ctx context.Context, set tool.Set, c chat.ToolCall) bool {
 	a := (&run{Runner: r, Round: Round{Set: set}}).admit(ctx, c)
 	return a.prepared != nil && harmless(a.plan(), a.opinion)

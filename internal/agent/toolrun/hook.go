@@ -13,17 +13,16 @@ import (
 	"coder/internal/tool"
 )
 
-// ErrHook ends a turn that a hook said is to end.
+// ErrHook ends a turn because a hook said so.
 var ErrHook = errors.New("stopped by a hook")
 
-// byHook names hooks among those who decide, and give reasons.
+// byHook names hooks as a decider and as the source of reasons.
 const byHook = "hook"
 
 func (n Note) String() string { return "a hook of " + n.Whose + " says: " + n.Text }
 
-// consult asks the hooks about a call, once, and lets them put other arguments in
-// place of its own; these are then what is judged, shown and run. It reports whether the
-// call may be judged at all.
+// consult runs the hooks on a call, once. They may replace its arguments; the new ones
+// are then judged, shown and run. It reports whether the call may be judged at all.
 func (r *run) consult(ctx context.Context, a *admission) (Ruling, bool) {
 	if r.Hooks == nil {
 		return Ruling{}, true
@@ -67,8 +66,7 @@ func (r *run) consult(ctx context.Context, a *admission) (Ruling, bool) {
 	return ruling, a.err == nil
 }
 
-// tellHooks runs the hooks that come after a call and returns what the model is
-// told of it then.
+// tellHooks runs the hooks after a call and returns the result for the model.
 func (r *run) tellHooks(ctx context.Context, a *admission, text json.RawMessage, took time.Duration) json.RawMessage {
 	ruling, err := r.Hooks.After(ctx, r.Round, HookedCall{a.call.ID, a.tool, a.prepared.Args()}, text, took)
 	if err != nil {

@@ -16,9 +16,8 @@ import (
 	"coder/internal/tool/dialect"
 )
 
-// prepare finds the tool of a call and prepares it: as it stands or, if that is
-// not understood, as what it means in the way other agents' tools are called.
-// It reports whether the tool is switched off; then nothing is prepared.
+// prepare finds a call's tool and prepares the call: as written or, if it makes no sense, as a call
+// in another agent's form. It reports whether the tool is switched off; then nothing is prepared.
 func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
 	ctx = tool.WithCall(ctx, a.call.ID)
 	call, note := r.withoutPrefix(a.call)
@@ -52,8 +51,8 @@ func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
 	return false
 }
 
-// member is the call of a group as one of the tool that it means: as it stands,
-// or as another agent's tool of that name is called.
+// member returns a call to a group as a call to the tool it means:
+// as written, or in another agent's form for a tool of that name.
 func (r *run) member(g tool.Group, c chat.ToolCall, note string) (chat.ToolCall, string, error) {
 	if c.Broken != "" {
 		meant, err := freeform(g.Spec(), c.Broken)
@@ -74,8 +73,7 @@ func (r *run) member(g tool.Group, c chat.ToolCall, note string) (chat.ToolCall,
 	return c, note, err
 }
 
-// withoutPrefix is the call by the name of its tool alone, if it is known by nothing else,
-// and the note on that.
+// withoutPrefix returns the call with its tool's bare name if only that is known, and a note about it.
 func (r *run) withoutPrefix(c chat.ToolCall) (chat.ToolCall, string) {
 	name := dialect.Bare(c.Name)
 	if name == "" || r.knows(c.Name) || !r.knows(name) {
@@ -86,15 +84,15 @@ func (r *run) withoutPrefix(c chat.ToolCall) (chat.ToolCall, string) {
 	return c, note
 }
 
-// knows reports whether there is a tool of a name, here or in another agent.
+// knows reports whether a tool name is known, here or in another agent.
 func (r *run) knows(name string) bool {
 	_, ours := r.Set.Lookup(name)
 	return ours || dialect.Knows(name)
 }
 
-// read is the call as it stands, prepared by its tool, or the one that it means
-// where it cannot be meant so: its tool is not there, is a command that is a
-// tool here, has no object for arguments, or does not take those it has.
+// read returns the call as written, prepared by its tool, or the call that it
+// means if it makes no sense as written: its tool is unknown, or a shell command
+// is really a tool's name, or the arguments are no object or do not fit.
 func (r *run) read(ctx context.Context, written, c chat.ToolCall, t tool.Tool) (as *grant.Call, meant dialect.Call, err error) {
 	ok := false
 	switch {
@@ -127,7 +125,7 @@ func (r *run) read(ctx context.Context, written, c chat.ToolCall, t tool.Tool) (
 	return nil, meant, nil
 }
 
-// foreign reads a call of a tool that is not ours.
+// foreign interprets a call to a tool that coder does not have.
 func (r *run) foreign(ctx context.Context, c chat.ToolCall) (dialect.Call, error) {
 	meant, ok, err := dialect.Read(c.Name, c.Args)
 	if ok && err == nil && tool.ClassOf(meant.Tool) == tool.RunsShell {
@@ -151,7 +149,7 @@ func (r *run) foreign(ctx context.Context, c chat.ToolCall) (dialect.Call, error
 	return meant, r.noSuchTool(c.Name)
 }
 
-// mcpServer is the server that a tool's name tells.
+// mcpServer returns the MCP server in a tool's name.
 func mcpServer(name string) string {
 	rest, is := strings.CutPrefix(name, "mcp__")
 	server, _, named := strings.Cut(rest, "__")
@@ -175,8 +173,7 @@ func (r *run) noSuchTool(name string) error {
 	return fmt.Errorf("unknown tool %q; the tools are %s", name, strings.Join(all, ", "))
 }
 
-// freeform reads arguments that are no JSON object as the text of the one
-// argument that the tool requires.
+// freeform interprets arguments that are no JSON object as the text of the tool's one required argument.
 func freeform(own tool.Spec, text string) (dialect.Call, error) {
 	var schema struct {
 		Required   []string
@@ -204,7 +201,7 @@ func freeform(own tool.Spec, text string) (dialect.Call, error) {
 	return dialect.Call{Tool: own.Name, Args: jsonx.Must(map[string]string{name: value}), Note: "taken: the whole text as " + name}, nil
 }
 
-// tail is at most the last n bytes of s, from a whole rune on.
+// tail returns at most the last n bytes of s, beginning with a whole rune.
 func tail(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -212,10 +209,10 @@ func tail(s string, n int) string {
 	return "…" + clip.Tail(s, n)
 }
 
-// maxTurnedDown bounds what the model is shown of what it was not let do.
+// maxTurnedDown limits the rejected changes shown to the model.
 const maxTurnedDown = 16 << 10
 
-// withNote adds to a result how its call was read.
+// withNote adds to a result how its call was interpreted.
 func (a *admission) withNote(text json.RawMessage) json.RawMessage {
 	if a.note == "" {
 		return text
@@ -225,7 +222,7 @@ func (a *admission) withNote(text json.RawMessage) json.RawMessage {
 		return text
 	}
 	var before string
-	_ = json.Unmarshal(object["note"], &before) // what is no text is none
+	_ = json.Unmarshal(object["note"], &before) // ignore a note that is no text
 	object["note"] = jsonx.Must(tool.JoinNotes(a.note, before))
 	if a.turnedDown != "" {
 		object["turned_down"] = jsonx.Must(clip.Text(strings.ToValidUTF8(a.turnedDown, "\ufffd"), maxTurnedDown))

@@ -16,11 +16,10 @@ import (
 	"coder/internal/tool"
 )
 
-// resultLimit bounds what one result may add to the conversation, whatever
-// the tool thinks of its own size.
+// resultLimit limits what one result may add to the conversation, whatever its tool's own limit.
 const resultLimit = 256 << 10
 
-// changes tells what a call did to files, and whether that is known.
+// changes returns a call's changes to files, and whether they are known.
 func (r *run) changes(ctx context.Context, a *admission) (changes []event.FileChange, known bool) {
 	if r.Keeper == nil || !a.ran || a.readOnly() || len(a.kept.Effects) == 0 {
 		return nil, false
@@ -32,13 +31,13 @@ func (r *run) changes(ctx context.Context, a *admission) (changes []event.FileCh
 	return changes, err == nil
 }
 
-// fate is what became of a call.
+// fate is the outcome of a call.
 type fate struct {
 	text           json.RawMessage // for the model
 	failed, denied bool
 }
 
-// fate tells what became of a call, and lets an error that ends the turn do so.
+// fate determines a call's outcome, and stops the turn if its error requires that.
 func (r *run) fate(a *admission, res tool.Result) fate {
 	f := fate{text: r.value(res), failed: res.Failed}
 	var denied *Denied
@@ -62,12 +61,12 @@ func (r *run) fate(a *admission, res tool.Result) fate {
 	return f
 }
 
-// result is the message with which the model gets the result of a call.
+// result returns the message with a call's result for the model.
 func (f fate) result(c chat.ToolCall) chat.ToolResult {
 	return chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(f.text), Failed: f.failed}
 }
 
-// tell shows what became of a call.
+// tell shows a call's outcome.
 func (r *run) tell(ctx context.Context, a *admission, done execution, f fate) {
 	err := r.emit(ctx, event.ToolFinished{
 		CallID: a.call.ID, Tool: a.tool, Title: a.plan().Title, Summary: summary(done.result, a.err),
@@ -78,9 +77,8 @@ func (r *run) tell(ctx context.Context, a *admission, done execution, f fate) {
 	}
 }
 
-// close turns what became of a call into its one result and completes its
-// record, on a context that cannot be cancelled. It is shown then, unless it was
-// before.
+// close makes a call's outcome its one result and completes its record, on a context
+// that cannot be cancelled. It shows the outcome, unless it was shown before.
 func (r *run) close(ctx context.Context, i int, a *admission, done execution, shown bool) Outcome {
 	res := done.result
 	f := r.fate(a, res)
@@ -126,7 +124,7 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution, sh
 	return out
 }
 
-// sights puts what a call let the model know of files on record.
+// sights converts the file contents that a call showed the model to records.
 func sights(saw map[string]string) (list []event.FileState) {
 	for _, path := range slices.Sorted(maps.Keys(saw)) {
 		list = append(list, event.FileState{Path: path, Hash: saw[path]})
@@ -134,7 +132,7 @@ func sights(saw map[string]string) (list []event.FileState) {
 	return list
 }
 
-// value is the JSON object a result stands for, without keys.
+// value returns a result as a JSON object, with keys masked.
 func (r *run) value(res tool.Result) json.RawMessage {
 	text, err := jsonx.JSON(res.Value)
 	switch {
@@ -151,7 +149,7 @@ func (r *run) value(res tool.Result) json.RawMessage {
 	return text
 }
 
-// stopped is a result as far as it got before the person interrupted.
+// stopped returns the partial result of a call that the user interrupted.
 func stopped(text json.RawMessage) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(text, &object) != nil {
@@ -161,7 +159,7 @@ func stopped(text json.RawMessage) json.RawMessage {
 	return jsonx.Must(object)
 }
 
-// failure is the JSON object that tells the model of err.
+// failure returns err as a JSON object for the model.
 func failure(err error) json.RawMessage {
 	w := struct {
 		OK        bool   `json:"ok"`
@@ -181,8 +179,7 @@ func failure(err error) json.RawMessage {
 	return jsonx.Must(w)
 }
 
-// What the model reads in the result of a call that an interruption stopped,
-// and of one that it kept from beginning.
+// stoppedText is the result for the model of a call that an interruption stopped.
 const stoppedText = "cancelled: the user interrupted while this call was running; it may have done part of its work"
 
 var errNotBegun = errors.New("cancelled: the user interrupted before this call began; it did nothing")
@@ -190,7 +187,7 @@ var errNotBegun = errors.New("cancelled: the user interrupted before this call b
 // Cancelled is the result of a call that never began because the turn ended.
 func Cancelled(c chat.ToolCall) chat.ToolResult { return Failed(c, errNotBegun) }
 
-// Failed is the result of a call whose outcome is only known as err.
+// Failed returns the result of a call with an error.
 func Failed(c chat.ToolCall, err error) chat.ToolResult {
 	return chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(failure(err)), Failed: true}
 }
@@ -219,7 +216,7 @@ func (r *run) notice(ctx context.Context, l event.Level, text string) {
 	}
 }
 
-// live turns a tool's running output into events.
+// live converts a running tool's output to events.
 type live struct {
 	ctx  context.Context
 	run  *run
@@ -233,7 +230,7 @@ func (l live) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Draw shows a line that is being drawn over, or the last of lines that are not passed on. Nobody needs it who cannot be told.
+// Draw shows a line that is overwritten in place, or the last of lines that are not shown. It ignores errors.
 func (l live) Draw(line string, lines int) {
 	_ = l.run.emit(l.ctx, event.ToolProgress{CallID: l.call, Line: line, Lines: lines})
 }

@@ -1,21 +1,20 @@
-// Package toolrun takes the tool calls of one reply through the gate and runs
-// them:
+// Package toolrun takes the tool calls in one reply through the gate and runs them:
 //
 //	look up → prepare → judge → at most one question → record → run → record
 //
-// A call runs only with its [grant.Grant], which an allowing verdict or the answer to the
-// question makes. Four promises hold whatever happens, cancellation included:
+// A call runs only with its [grant.Grant], which comes from a verdict that allows it or from
+// the answer to the question. Four guarantees hold in every case, including cancellation:
 //
-//  1. Every call gets exactly one result, delivered in the order the model asked.
+//  1. Every call gets exactly one result, delivered in the model's order.
 //  2. Nothing runs before its request is in the audit log, and every request
-//     there is followed by its completion, refusals included.
-//  3. A person is asked at most once per call, and the answer binds that call
-//     only. Calls of one round that need approval are put as one card.
+//     there is followed by its completion, including denied requests.
+//  3. The user is asked at most once per call, and the answer applies only to that
+//     call. Calls in one round that need approval share one card.
 //  4. No goroutine outlives Run.
 //
-// If every call of a round only reads and none has to be asked about, they run
-// side by side; otherwise they run one after the other, and each is prepared
-// only when those before it are done, so that it plans against what they left.
+// If all calls in a round only read and none needs approval, they run in
+// parallel; otherwise they run one after the other, and each is prepared only
+// when the ones before it are done, so that its plan includes their changes.
 package toolrun
 
 import (
@@ -34,129 +33,123 @@ import (
 	"coder/internal/tool"
 )
 
-// Runner runs rounds of tool calls. All fields are required unless they say
-// otherwise.
+// Runner runs rounds of tool calls. All fields are required unless they say otherwise.
 type Runner struct {
 	Policy policy.Policy
-	Memory Memory        // optional: remembers what was always allowed
+	Memory Memory        // optional: remembers permanent approvals
 	NewID  func() string // makes interaction ids
 	Now    func() time.Time
-	Keeper Keeper // optional: keeps what calls overwrite
-	// Start, if set, saves what the session begins with: the state of all files, and of
-	// the repository. It is called before every call, and has names for one of the first alone.
+	Keeper Keeper // optional: saves what calls overwrite
+	// Start, if set, saves the session's initial state: all files and the repository.
+	// It is called before every call, and returns names only for one of the first.
 	Start func(ctx context.Context, readOnly bool) (tree, repository string)
-	// Conceals, which may be nil, blots keys out of results. Out of records the
-	// timeline does.
+	// Conceals, which may be nil, masks keys in results. The timeline masks them in records.
 	Conceals *secret.Concealer
-	Waiver   *Waiver // optional: lets the person go on without a record
-	// Recall, if set, knows what came of calls that are not to be made again.
+	Waiver   *Waiver // optional: lets the user continue without a record
+	// Recall, if set, returns known results of calls that must not be repeated.
 	Recall func(ctx context.Context, callID string) (res tool.Result, known bool, err error)
 }
 
-// A Memory remembers calls that a person said "always" to.
+// Memory remembers calls that the user always allows.
 type Memory interface {
-	// Offers say what would be remembered of a call, in words for the person, by
-	// how far it would reach. The error says why nothing can be.
+	// Offers returns what could be remembered about a call, as texts
+	// for the user, by scope. The error says why nothing can be.
 	Offers(policy.Case) ([]policy.Offer, error)
 	Add(context.Context, policy.Case, policy.Scope) error
 }
 
-// A Keeper makes changes reversible. It is asked about every call that is not
-// read-only, before its request is recorded and after it ran.
+// Keeper makes changes reversible. It is called for every call that
+// is not read-only, before its request is recorded and after it ran.
 type Keeper interface {
-	// Keep saves what a call with these effects would overwrite. An error
-	// means that the call must not run.
+	// Keep saves what a call with these effects would overwrite. After an error, the call must not run.
 	Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, error)
-	// Changes tells what the call did to files since k was kept.
+	// Changes returns the call's changes to files since k was saved.
 	Changes(ctx context.Context, k tool.Kept) ([]event.FileChange, error)
 }
 
-// Hooks are people's own commands around the calls of a round.
+// Hooks runs the user's commands around the calls of a round.
 type Hooks interface {
-	// Before is asked about a call that can be made, before anything judges it.
+	// Before decides about a possible call before anything else judges it.
 	Before(context.Context, Round, HookedCall) (Ruling, error)
-	// After is told what came of a call that ran.
+	// After gets the outcome of a call that ran.
 	After(ctx context.Context, r Round, c HookedCall, output json.RawMessage, took time.Duration) (Ruling, error)
 }
 
-// HookedCall is a call as its tool takes it.
+// HookedCall is a call as its tool gets it.
 type HookedCall struct {
 	ID, Tool string
 	Args     json.RawMessage
 }
 
-// Ruling is what hooks say about something. The zero Ruling says nothing.
+// Ruling is the hooks' combined decision. The zero Ruling decides nothing.
 type Ruling struct {
-	Stop    string          // why the turn is to end
-	Deny    string          // why not; of what has happened, what the model is to know of it
-	DenyBy  string          // the hook that said so
-	Ask     string          // why the person is to be asked
-	Allow   bool            // it need not be asked about, unless for a risk
-	Input   json.RawMessage // other arguments of the call
-	InputBy string          // whose hook put them there
-	Output  json.RawMessage // what the model is told in place of what came of it
+	Stop    string          // why the turn must end
+	Deny    string          // why it is denied; after the fact, feedback for the model
+	DenyBy  string          // the hook that denied it
+	Ask     string          // why it needs approval
+	Allow   bool            // it needs no approval, except for a risk
+	Input   json.RawMessage // replaces the call's arguments
+	InputBy string          // the hook's owner
+	Output  json.RawMessage // replaces the result for the model
 	Notes   []Note          // for the model
 }
 
-// Note is what a hook has the model told.
+// Note is a hook's text for the model.
 type Note struct {
-	Whose string // the hook is
+	Whose string // the hook's owner
 	Text  string
 }
 
-// Round is the calls of one reply and what they need.
+// Round is the calls in one reply and what they need.
 type Round struct {
 	Task, Actor string
 	Set         tool.Set
 	Calls       []chat.ToolCall
 	Person      uip.Interactor
 	Sink        event.Sink
-	// Doubted is set if nobody vouches that a model asked for the calls, such as
-	// those of a log that came with the workspace. They are asked about, whatever
-	// policy says, unless nothing can come of them.
+	// Doubted means that the calls are not vouched as a model's, such as those from a log that
+	// came with the workspace. They need approval regardless of policy, unless they are harmless.
 	Doubted bool
-	// Recorded is set if the calls are taken from the record, where keys in their
-	// arguments are blotted out. A call with such arguments does not run.
+	// Recorded means that the calls are from the record, where keys in
+	// their arguments are masked. A call with such arguments does not run.
 	Recorded bool
-	// Aside, if set, is what else a person who is asked should know.
+	// Aside, if set, is additional text for the approval.
 	Aside string
-	// Unjudged is set if the calls are the person's own, which no policy judges.
+	// Unjudged means that the calls are the user's own, which policy does not judge.
 	Unjudged bool
 	Hooks    Hooks // optional
-	// StopOnReject ends the round, and the turn, when a person refuses a call.
+	// StopOnReject ends the round and the turn when the user denies a call.
 	StopOnReject bool
-	// Deliver is given each outcome, in the order of Calls.
+	// Deliver gets each outcome, in the order of Calls.
 	Deliver func(context.Context, Outcome) error
 }
 
-// Outcome is one call's fate. Effects are those it was let do, but for writes that failed; nil if it never
-// ran.
+// Outcome is one call's outcome. Effects are its allowed effects, except failed writes; nil if it never ran.
 type Outcome struct {
 	Index   int
-	Tool    string // its own name, or what the model called it
+	Tool    string // the tool's name, or the model's name for it
 	Result  chat.ToolResult
 	Effects []tool.Effect
 	Images  []chat.Image // for the model to look at
 	Rebuild *tool.Rebuild
 	Denied  bool
-	Refused []tool.Effect // what the call would have done that the person refused
+	Refused []tool.Effect // the effects that the user denied
 }
 
-// ErrRefused ends a turn whose person refused a call and wants to stop there.
+// ErrRefused ends a turn because the user denied a call and wants to stop.
 var ErrRefused = errors.New("refused")
 
-// lastRefusal is the refusal of a call that ends the turn: an [ErrRefused], too.
+// lastRefusal is a denial that ends the turn: also an [ErrRefused].
 type lastRefusal struct{ error }
 
 func (r lastRefusal) Unwrap() []error { return []error{r.error, ErrRefused} }
 
-// Denied is the error of a call refused by policy or by a person.
+// Denied is the error of a call denied by policy or the user.
 type Denied struct{ Why string }
 
 func (d *Denied) Error() string { return "denied: " + d.Why }
 
-// Run takes the calls of r through. Its error is non-nil only if the turn must
-// end.
+// Run runs the calls of a round. Its error is non-nil only if the turn must end.
 func (r *Runner) Run(ctx context.Context, round Round) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -169,30 +162,29 @@ func (r *Runner) Run(ctx context.Context, round Round) error {
 	return context.Cause(ctx)
 }
 
-// run is one Round under way.
+// run is one running Round.
 type run struct {
 	*Runner
 	Round
 	stop    context.CancelCauseFunc
-	answers map[string]said   // to calls asked about before their turn
-	rulings map[string]Ruling // of hooks, by call
+	answers map[string]said   // to calls asked about early, by call
+	rulings map[string]Ruling // hooks' rulings by call
 }
 
-// admission is a call that has been looked at: what it would do, what was
-// thought of it, and the grant that lets it run.
+// admission is an examined call: its plan, the opinion about it, and its grant.
 type admission struct {
 	call     chat.ToolCall
-	tool     string // the tool's own name, or what the model called it
+	tool     string // the tool's name, or the model's name for it
 	prepared *grant.Call
 	grant    grant.Grant
 	opinion  policy.Opinion
 	by       string // who decided
 	err      error  // why it has no grant, or how it failed
 	ran      bool
-	keyless  bool // its keys are not on record
+	keyless  bool // its keys are not in the record
 	kept     tool.Kept
-	note     string // how the call was read, if it was not written for our tools
-	// turnedDown is the diff of those hunks of the change that the person did not take.
+	note     string // how the call was interpreted, if it was not written for coder's tools
+	// turnedDown is the diff of the hunks that the user did not accept.
 	turnedDown string
 }
 
@@ -212,9 +204,8 @@ func (a *admission) plan() tool.Plan {
 	return a.prepared.Plan()
 }
 
-// allReadOnly looks at the calls in order and reports whether they may all run
-// side by side. It stops at the first that may not; what it has looked at by
-// then is still valid, for nothing has run yet.
+// allReadOnly admits the calls in order and reports whether all may run in parallel. It stops
+// at the first that may not; the admissions so far stay valid, because nothing has run yet.
 func (r *run) allReadOnly(ctx context.Context) ([]*admission, bool) {
 	var as []*admission
 	for _, c := range r.Calls {
@@ -227,10 +218,9 @@ func (r *run) allReadOnly(ctx context.Context) ([]*admission, bool) {
 	return as, true
 }
 
-// runParallel runs calls that disturb nobody side by side. Their records, like
-// their results, keep the model's order; one that is over before its turn has
-// come is shown first. A call that waits for an answer in the middle is left
-// open, and the round ends when the others are done.
+// runParallel runs independent calls in parallel. Their records and results
+// keep the model's order; a call that ends early is shown at once. A call that
+// waits for an answer stays open, and the round ends when the others are done.
 func (r *run) runParallel(ctx context.Context, as []*admission) {
 	over := make(chan int, len(as))
 	all := make([]struct {
@@ -243,7 +233,7 @@ func (r *run) runParallel(ctx context.Context, as []*admission) {
 			continue
 		}
 		perform := r.begin(ctx, a) // in the order of the calls
-		go func() {                // over when it has said so, which is waited for
+		go func() {                // ends with the send, which the loop below receives
 			all[i].execution = perform()
 			over <- i
 		}()
@@ -283,7 +273,7 @@ func (r *run) runSequential(ctx context.Context, looked []*admission) {
 		}
 		if errors.Is(a.err, uip.ErrParked) {
 			r.stop(a.err)
-			return // this call and those after it wait for the answer
+			return // this call and the later ones wait for the answer
 		}
 		var done execution
 		if r.open(ctx, a) {
@@ -291,13 +281,13 @@ func (r *run) runSequential(ctx context.Context, looked []*admission) {
 		}
 		if errors.Is(a.err, uip.ErrParked) {
 			r.stop(a.err)
-			return // it asked a question of its own and waits in the middle
+			return // the tool asked a question and waits for its answer
 		}
 		r.deliver(ctx, r.close(ctx, i, a, done, false))
 	}
 }
 
-// Named is what the arguments of a call say it is about, where no tool tells.
+// Named returns the subject of a call from its arguments, without asking its tool.
 func Named(args json.RawMessage) string {
 	var about struct {
 		Path    string `json:"path"`
@@ -307,27 +297,25 @@ func Named(args json.RawMessage) string {
 		Query   string `json:"query"`
 		URL     string `json:"url"`
 	}
-	_ = json.Unmarshal(args, &about) // what does not fit names nothing
+	_ = json.Unmarshal(args, &about) // arguments that do not fit name nothing
 	return cmp.Or(about.Command, about.Pattern, about.Query, about.URL, about.Path, about.File)
 }
 
-// masked refuses a call that is on record without the keys that it was made with. It
-// is planned only to name what it is about.
+// masked denies a call whose recorded arguments lack their keys. It prepares the call only for its title.
 func (r *run) masked(ctx context.Context, a *admission) *admission {
 	r.prepare(ctx, a)
 	return &admission{call: a.call, tool: a.tool, keyless: true, err: tool.Titled(a.plan().Title, errMasked)}
 }
 
-// errMasked is what the model is told of a call that is on record without the keys
-// that it was made with.
+// errMasked is the model's result for a call whose recorded arguments lack their keys.
 var errMasked = errors.New("not run: the program ended before this call began, and keys in its arguments are not saved on disk. Tell the user so, and make the call again only when they want it and have told you what was masked")
 
-// deliver hands one outcome over; if that fails the turn cannot go on.
+// deliver passes one outcome on; if that fails, the turn ends.
 func (r *run) deliver(ctx context.Context, out Outcome) {
 	if err := r.Deliver(context.WithoutCancel(ctx), out); err != nil {
 		r.stop(err)
 	}
 }
 
-// ErrNeedsApproval reports a call that a person would have to be asked about.
+// ErrNeedsApproval reports a call that needs approval.
 var ErrNeedsApproval = errors.New("needs approval")

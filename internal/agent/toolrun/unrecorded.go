@@ -9,16 +9,15 @@ import (
 	"coder/internal/core/uip"
 )
 
-// A Waiver lets calls run that cannot be put on record, once the person has said
-// so.
+// Waiver lets calls run without a record, once the user has agreed.
 type Waiver struct {
-	// Waive is called when they have; the error says why it cannot be.
+	// Waive is called when the user agrees; it returns an error if that is impossible.
 	Waive func() error
 
 	asked atomic.Bool
 }
 
-// mayGoOn asks the person, once, whether the work may go on without a record.
+// mayGoOn asks the user once whether to continue without a record.
 func (r *run) mayGoOn(ctx context.Context, e *event.UnkeptError) bool {
 	if r.Waiver == nil || r.Waiver.asked.Swap(true) {
 		return false

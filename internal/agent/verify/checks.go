@@ -12,57 +12,55 @@ import (
 	"coder/internal/policy/risk"
 )
 
-// Check is the last check of a session, and how things stand since.
+// Check is a session's last check, and the changes since.
 type Check struct {
-	Command  string // what ran; empty if nothing did
+	Command  string // the command; empty if no check ran
 	ExitCode int
-	Untold   string // why it told nothing about the work; empty if it did, see [Judge]
-	Edits    int    // calls since then that changed what a check could look at
-	Others   int    // and those that changed nothing but what no check is run for, such as texts
-	Edited   bool   // there was such a call at all
+	Untold   string // why it says nothing about the code; empty if it does, see [Judge]
+	Edits    int    // later calls that changed files a check could look at
+	Others   int    // later calls that changed only other files, such as texts
+	Edited   bool   // whether any call changed files a check could look at
 
 	root string // of the project
-	call string // that ran it
+	call string // the call that ran it
 }
 
 // Among reports whether one of these calls was the check.
 func (c Check) Among(calls []string) bool { return c.call != "" && slices.Contains(calls, c.call) }
 
-// Verified reports whether nothing was left unchecked.
+// Verified reports whether no edit is unchecked.
 func (c Check) Verified() bool {
 	return !c.Edited || c.Command != "" && c.ExitCode == 0 && c.Edits == 0
 }
 
-// Passed reports whether a check ran and passed, and nothing was changed since.
+// Passed reports whether a check ran and passed, and nothing changed since.
 func (c Check) Passed() bool {
 	return c.Command != "" && c.ExitCode == 0 && c.Untold == "" && c.Edits == 0
 }
 
-// Checks follows in the records of a session what was checked last, and what
-// was changed since. It is about what happened, whoever did it and whatever they
-// say of it. The zero Checks has seen nothing.
+// Checks tracks in a session's records the last check and the changes since. It looks only
+// at what happened, not at who did it or what they say. The zero Checks has seen nothing.
 type Checks struct {
 	Root string // of the project
 
 	mu      sync.Mutex
 	edits   []edit
-	running map[string]begun // checks under way, by their call
+	running map[string]begun // running checks, by call
 	last    Check
-	at      int // edits when the last one began
+	at      int // number of edits when the last check began
 
-	declined map[string]bool // checks of the program's own that the person turned down last
+	declined map[string]bool // automatic checks that the user declined last time
 }
 
-// Declined reports whether the person turned a check of the program's own down when they
-// were last asked about it.
+// Declined reports whether the user declined an automatic check when last asked about it.
 func (c *Checks) Declined(command string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.declined[command]
 }
 
-// edit is a call that changed files: what it found and left in each. What was taken back
-// of it since is out of force.
+// edit is a call that changed files: each file's content
+// before and after. Files that were undone do not count.
 type edit struct{ files []edited }
 
 type edited struct {
@@ -74,19 +72,19 @@ func (e edit) inForce() bool {
 	return slices.ContainsFunc(e.files, func(f edited) bool { return !f.undone })
 }
 
-// matters reports whether a check could look at what it changed.
+// matters reports whether a check could look at its changes.
 func (e edit) matters() bool {
 	return slices.ContainsFunc(e.files, func(f edited) bool { return !f.undone && IsCode(f.path) })
 }
 
-// begun is a check under way.
+// begun is a running check.
 type begun struct {
 	command string
 	beside  beside
 	edits   int
 }
 
-// Add takes the next record of the session.
+// Add processes the session's next record.
 func (c *Checks) Add(r event.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +117,7 @@ func (c *Checks) Add(r event.Record) {
 		var out struct {
 			ExitCode       *int `json:"exit_code"`
 			Stdout, Stderr string
-			Cancelled      bool // the person stopped it
+			Cancelled      bool // the user stopped it
 		}
 		ended := ran && json.Unmarshal(e.Output, &out) == nil && out.ExitCode != nil && *out.ExitCode >= 0 && !e.Unknown
 		if ended {
@@ -132,7 +130,7 @@ func (c *Checks) Add(r event.Record) {
 			}
 		}
 		if ran && check.beside == alone {
-			return // what it writes itself is its output
+			return // its own changes are its output
 		}
 		restores, own := e.Author == event.ActorUser && (e.Tool == "undo" || e.Tool == "redo"), edit{}
 		for _, f := range e.Changes {
@@ -143,7 +141,7 @@ func (c *Checks) Add(r event.Record) {
 		}
 		switch {
 		case len(own.files) == 0:
-		case ended && check.beside == before: // it looked at that
+		case ended && check.beside == before: // the check saw these changes
 			c.edits = slices.Insert(c.edits, c.at, own)
 			c.at++
 		default:
@@ -152,9 +150,8 @@ func (c *Checks) Add(r event.Record) {
 	}
 }
 
-// restore takes edits of a file out of force, or into it again, when that is what
-// brings back what it held: those since the last check, for what was checked was
-// checked with the edits before. It reports whether there are such.
+// restore marks a file's edits as undone or redone if that restores its content. It covers only edits since
+// the last check began, because the earlier ones were checked. It reports whether it found such edits.
 func (c *Checks) restore(name, hash string) bool {
 	since := c.at
 	for _, b := range c.running {
@@ -187,7 +184,7 @@ func (c *Checks) restore(name, hash string) bool {
 	return false
 }
 
-// Last is how things stand.
+// Last returns the last check and the changes since.
 func (c *Checks) Last() Check {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,7 +204,7 @@ func (c *Checks) Last() Check {
 	return last
 }
 
-// beside says what else a line with a check runs, that could change what it looks at.
+// beside says whether a check's line runs other commands that could change its result.
 type beside int
 
 const (
@@ -222,8 +219,8 @@ func IsCheck(line string) bool {
 	return ok
 }
 
-// readCheck reports whether a command line is a check whose outcome is the line's:
-// one that comes before a pipe or a ; tells nothing of how it went.
+// readCheck reports whether a command line is a check whose outcome is the
+// line's: a check before a pipe or a ; does not decide the line's outcome.
 func readCheck(line string) (others beside, ok bool) {
 	if !mayCheck(line) {
 		return alone, false
@@ -246,10 +243,10 @@ func readCheck(line string) (others beside, ok bool) {
 			others = before
 		}
 	}
-	return others, ok && !r.Functions // whose names mean something else
+	return others, ok && !r.Functions // functions can replace commands
 }
 
-// mayCheck reports whether a line holds the name of a checker at all.
+// mayCheck reports whether a line contains the name of a checker.
 func mayCheck(line string) bool {
 	for name := range checkers() {
 		if strings.Contains(line, name) {
@@ -259,18 +256,17 @@ func mayCheck(line string) bool {
 	return false
 }
 
-// diverting are words of the shell after which a check may not run, or may not be what
-// its name says.
+// diverting lists shell words after which a check may not run, or may be another command.
 var diverting = []string{"alias", "trap", "exit", "exec", "return", "break", "continue", "logout", "kill", "eval", "source", ".", "enable", "hash", "builtin", "command"}
 
-// noexec reports whether a command tells the shell to read the rest and run nothing of it.
+// noexec reports whether a command makes the shell read the rest without running it.
 func noexec(c risk.Command) bool {
 	return c.Name == "set" && (!c.Exact || slices.ContainsFunc(c.Args, func(w string) bool {
 		return w == "" || w == "noexec" || strings.HasPrefix(w, "-") && strings.Contains(w, "n")
 	}))
 }
 
-// looksUp reports whether words only ask whether there is a program.
+// looksUp reports whether words only look up a program.
 func looksUp(words []string) bool {
 	option := ""
 	if len(words) > 1 {
@@ -287,14 +283,13 @@ func looksUp(words []string) bool {
 	return false
 }
 
-// quiet are programs that change no file.
+// quiet lists programs that change no file.
 var quiet = []string{"cd", "echo", "printf", "export", "set", "pwd", "ls", "cat", "true", "test", "[", "[[", "sleep", "date"}
 
-// wrappers are programs that run the one that follows them.
+// wrappers lists programs that run another program.
 var wrappers = []string{"env", "time", "nice", "timeout", "npx", "bunx", "uv", "poetry", "pipenv", "pdm", "hatch", "bundle", "xvfb-run", "run", "exec", "dlx"}
 
-// checkers are programs that check, and with what word; those without one do
-// nothing else.
+// checkers maps programs to the words that make them check; programs without words always check.
 var checkers = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"go": "test vet build", "cargo": "test check build clippy nextest", "npm": "test t lint build check typecheck", "pnpm": "test t lint build check typecheck",
@@ -328,8 +323,7 @@ func checks(words []string) bool {
 	})
 }
 
-// onlyTells reports whether a checker that is given this word says what it would do, or
-// of itself, and checks nothing.
+// onlyTells reports whether a word makes a checker only describe itself or its plan, without checking.
 func onlyTells(name, word string) bool {
 	switch word, _, _ = strings.Cut(word, "="); word {
 	case "-h", "-help", "--help", "-V", "-version", "--version", "--dry-run", "--just-print", "--recon", "--touch", "--question", "--ignore-errors",
@@ -340,7 +334,7 @@ func onlyTells(name, word string) bool {
 		return name == "tox" || name == "nox"
 	case "-N":
 		return name == "ctest"
-	case "-t": // what there is; only dates
+	case "-t": // lists tests; only touches files
 		return slices.Contains([]string{"dotnet", "ninja", "make"}, name)
 	case "-m":
 		return strings.HasPrefix(name, "gradle")
@@ -351,7 +345,7 @@ func onlyTells(name, word string) bool {
 		return false
 	}
 	flags := word[1:]
-	if end := strings.IndexAny(flags, "CfIjloW"); end >= 0 { // the rest is its value
+	if end := strings.IndexAny(flags, "CfIjloW"); end >= 0 { // the rest is the flag's value
 		flags = flags[:end]
 	}
 	return strings.ContainsAny(flags, "ntqiv")

@@ -11,7 +11,7 @@ import (
 	"coder/internal/policy/risk"
 )
 
-// whitelist are the only commands that are run by themselves, letter by letter.
+// whitelist lists the only commands that run automatically, in their exact form.
 var whitelist = []string{
 	"go test ./...",
 	"pytest -q",
@@ -24,37 +24,35 @@ var whitelist = []string{
 	"./gradlew test",
 }
 
-// Allowed reports whether command is one of the whitelist.
+// Allowed reports whether command is on the whitelist.
 func Allowed(command string) bool { return slices.Contains(whitelist, command) }
 
-// Input is what a choice rests on. Exists and Read look into the workspace;
-// without them the kind of project stays unknown.
+// Input is the basis of a choice. Exists and Read access the
+// workspace; without them the kind of project stays unknown.
 type Input struct {
 	UserText   string
 	Configured []string // workflow.verify_commands
 	Edited     []string
 	Exists     func(path string) bool
 	Read       func(path string) ([]byte, error)
-	// List, which may be nil, is the names in a folder; those of folders end with a slash.
+	// List, which may be nil, returns the names in a folder; folders end with a slash.
 	List func(dir string) []string
-	// Installed, which may be nil, reports whether there is a program of that name.
+	// Installed, which may be nil, reports whether a program is installed.
 	Installed func(program string) bool
 }
 
-// Choice is the command to run, or "" if there is none, and the commands that
-// were wished for but are not on the whitelist. Blind says that there are checks, and
-// none of them looks at what was edited.
+// Choice is the command to run, or "", and the requested commands that are not on
+// the whitelist. Blind means that checks exist, but none looks at the edited files.
 type Choice struct {
 	Command string
 	Refused []string
 	Blind   bool
-	// Unfit, where there is no command, is why the one there would be cannot be used.
+	// Unfit, without a command, is why the available one cannot be used.
 	Unfit string
 }
 
-// Choose picks the command: what the person named, else the first of the
-// configured ones, else what suits the project. What is not on the whitelist is
-// refused, and the search goes on.
+// Choose selects the command: the one that the user named, otherwise the first configured one,
+// otherwise the project's. It refuses commands that are not on the whitelist and continues the search.
 func Choose(in Input) Choice {
 	var c Choice
 	if c.take(named(in.UserText)) || c.take(in.Configured) {
@@ -62,7 +60,7 @@ func Choose(in Input) Choice {
 	}
 	edited := len(in.Edited) > 0
 	if in.Edited = slices.DeleteFunc(slices.Clone(in.Edited), elsewhere); edited && len(in.Edited) == 0 {
-		return c // the project's tests do not look at it
+		return c // the project's tests do not cover these files
 	}
 	command, below := byModule(in)
 	if command != "" {
@@ -83,7 +81,7 @@ func Choose(in Input) Choice {
 	return c
 }
 
-// elsewhere reports whether a file lies outside the project, in a folder that was added.
+// elsewhere reports whether a file is outside the project, in an added folder.
 func elsewhere(file string) bool {
 	file = path.Clean(file)
 	return path.IsAbs(file) || file == ".." || strings.HasPrefix(file, "../")
@@ -105,8 +103,8 @@ func (c *Choice) take(candidates []string) bool {
 	return false
 }
 
-// project is a kind of project: the languages it is written in and how it is
-// tested, "" if it is not such a project.
+// project is a kind of project: the languages it is written in and
+// its test command, "" if the workspace is not such a project.
 type project struct {
 	endings []string
 	command func(Input) string
@@ -121,13 +119,12 @@ var projects = []project{
 	{[]string{".py"}, python},
 }
 
-// maxModules is how many modules one check tests.
+// maxModules limits the number of modules in one check.
 const maxModules = 4
 
-// byModule is the test of the modules that edited files belong to, each run in its folder;
-// the root may be one, and one for each of its languages. It is empty where there is one
-// at the root alone; blind says that one is below it whose test looks at nothing of what was
-// edited.
+// byModule returns the tests of the modules that the edited files belong to, each run in its
+// folder; the root may be one, and one per language. It returns "" if only the root has one.
+// blind means that a module below the root has a test that looks at none of the edited files.
 func byModule(in Input) (test string, blind bool) {
 	if in.Exists == nil {
 		return "", false
@@ -144,7 +141,7 @@ func byModule(in Input) (test string, blind bool) {
 	if len(tests) < 2 && !below {
 		return "", blind
 	}
-	if there := slices.DeleteFunc(slices.Clone(tests), in.lacks); len(there) > 0 { // the others are not kept from running
+	if there := slices.DeleteFunc(slices.Clone(tests), in.lacks); len(there) > 0 { // run the others anyway
 		tests = there
 	}
 	if len(tests) == 1 {
@@ -153,11 +150,11 @@ func byModule(in Input) (test string, blind bool) {
 	return "(" + strings.Join(tests, ") && (") + ")", false
 }
 
-// lacks reports whether a program is missing that a check begins with.
+// lacks reports whether a program is missing for a check.
 func (in Input) lacks(check string) bool { return Missing(check, in.Installed) != "" }
 
-// Missing is the first program that is not there of those that a check, or the parts of one,
-// begins with; "" if all are, or installed is nil.
+// Missing returns the first program that is not installed of
+// those that run in a check; "" if all are, or installed is nil.
 func Missing(check string, installed func(program string) bool) string {
 	for _, c := range deciding(risk.Read(check)) {
 		if installed != nil && !strings.Contains(c.Name, "/") && !installed(c.Name) {
@@ -167,8 +164,8 @@ func Missing(check string, installed func(program string) bool) string {
 	return ""
 }
 
-// moduleOf finds the nearest folder above a file that is a project of its language, or
-// any project if the file is data that its tests may read, and its test.
+// moduleOf finds the nearest folder above a file that is a project in its language,
+// or any project if the file is data that its tests may read, and its test.
 func moduleOf(in Input, file string) (dir, command string, blind bool) {
 	if path.IsAbs(file) || strings.HasPrefix(file, "../") || !IsCode(file) {
 		return "", "", false
@@ -177,7 +174,7 @@ func moduleOf(in Input, file string) (dir, command string, blind bool) {
 		there := in
 		there.Exists = func(name string) bool { return in.Exists(path.Join(dir, name)) }
 		if dir != "." {
-			there.List, there.Edited = nil, nil // tests that lie about are run from the root
+			there.List, there.Edited = nil, nil // only the root finds tests without a configuration
 		}
 		if in.Read != nil {
 			there.Read = func(name string) ([]byte, error) { return in.Read(path.Join(dir, name)) }
@@ -201,7 +198,7 @@ func moduleOf(in Input, file string) (dir, command string, blind bool) {
 	}
 }
 
-// inFolder is a command that is run in a folder.
+// inFolder returns a command that runs in a folder.
 func inFolder(dir, command string) string {
 	if dir == "." {
 		return command
@@ -212,9 +209,8 @@ func inFolder(dir, command string) string {
 	return "cd " + dir + " && " + command
 }
 
-// byProject suggests the test of the project's kind; where there are several
-// kinds, of the one the edited files belong to. What was edited may be nothing that any of
-// them could look at.
+// byProject suggests the project's test; if there are several kinds, first the one for
+// the edited files. blind means that no test may look at some of the edited files.
 func byProject(in Input) (suited []string, blind bool) {
 	if in.Exists == nil {
 		return nil, false
@@ -235,9 +231,8 @@ func byProject(in Input) (suited []string, blind bool) {
 	return append(suited, others...), blind
 }
 
-// isForeign reports whether only programs of a language of their own, or of none, look
-// at a file: a test in another language does not, unless the file lies where tests keep
-// what they read.
+// isForeign reports whether only programs in the file's own language, or none,
+// read a file: tests in another language do not, unless the file is test data.
 func isForeign(file string) bool {
 	file = strings.ToLower(file)
 	if strings.Contains(file, "testdata") || strings.Contains(file, "fixture") || strings.Contains(file, "golden") {
@@ -298,8 +293,8 @@ func node(in Input) string {
 	return "npm test -- --watch=false"
 }
 
-// testScript reports whether package.json says how to test, and which package
-// manager it wants. What npm writes into a new file says nothing.
+// testScript reports whether package.json has a test script, and returns
+// the package manager it wants. npm's default script does not count.
 func testScript(in Input) (manager string, ok bool) {
 	if in.Read == nil {
 		return "", false
@@ -308,7 +303,7 @@ func testScript(in Input) (manager string, ok bool) {
 	return manager, script != "" && !strings.Contains(script, "no test specified") && unfitRunner(in) == ""
 }
 
-// scriptIn is what package.json says how to test, and which package manager it wants.
+// scriptIn returns the test script and the package manager in package.json.
 func scriptIn(in Input) (script, manager string) {
 	data, err := in.Read("package.json")
 	if err != nil {
@@ -325,8 +320,8 @@ func scriptIn(in Input) (script, manager string) {
 	return strings.TrimSpace(script), p.Manager
 }
 
-// unfitAbove is the runner that is unfit in the test script of the nearest folder above a file
-// that has one; "" if none is.
+// unfitAbove returns the unfit runner in the test script of the
+// nearest folder above a file that has a script; "" if there is none.
 func unfitAbove(in Input, file string) string {
 	if path.IsAbs(file) || strings.HasPrefix(path.Clean(file), "../") || !IsCode(file) {
 		return ""
@@ -341,9 +336,8 @@ func unfitAbove(in Input, file string) string {
 	return ""
 }
 
-// unfitRunner is what a test script ends with, if that is nothing that can be given
-// --watch=false: node's own runner takes it for the wish to watch, whatever its value, and
-// others fail by it. It is "" if there is no such thing.
+// unfitRunner returns the runner at the end of a test script if it does not accept --watch=false: node's own
+// runner starts watching whatever the value, and others fail. It returns "" if the script has no such runner.
 func unfitRunner(in Input) string {
 	script, _ := scriptIn(in)
 	var words []string // of the last command
@@ -381,7 +375,7 @@ var (
 
 func python(in Input) string {
 	markers := []string{"pytest.ini", "pyproject.toml", "setup.cfg"}
-	if in.List != nil { // elsewhere these belong to a folder of tests, and not to a project
+	if in.List != nil { // in a subfolder these files mark tests, not a project
 		markers = append(markers, "conftest.py", "tests/conftest.py", "tests/__init__.py")
 	}
 	configured := slices.ContainsFunc(markers, in.Exists)
@@ -391,8 +385,8 @@ func python(in Input) string {
 	return ""
 }
 
-// pythonTested reports whether a file is a test in Python, or there are some: beside it, at
-// the root, or in a folder for them.
+// pythonTested reports whether a file is a Python test, or has
+// tests beside it, at the root, or in a test folder.
 func pythonTested(in Input, file string) bool {
 	switch {
 	case isPythonTest(file):
@@ -404,7 +398,7 @@ func pythonTested(in Input, file string) bool {
 		slices.ContainsFunc([]string{"tests", "test"}, func(dir string) bool { return hasPythonTests(in, dir, 1) })
 }
 
-// hasPythonTests reports whether a folder has tests, or one so far below it has.
+// hasPythonTests reports whether a folder contains tests, down to depth levels of subfolders.
 func hasPythonTests(in Input, dir string, depth int) bool {
 	return slices.ContainsFunc(in.List(dir), func(name string) bool {
 		folder, ok := strings.CutSuffix(name, "/")

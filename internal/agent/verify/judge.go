@@ -8,24 +8,24 @@ import (
 	"coder/internal/core/clip"
 )
 
-// Outcome is what a finished check says about the work.
+// Outcome is what a finished check says about the code.
 type Outcome string
 
-// The outcomes. After Failed a repair makes sense; after Environment it does
-// not, because nothing was learnt about the code.
+// The outcomes. After Failed, a repair makes sense; after Environment
+// it does not, because the check says nothing about the code.
 const (
 	Passed      Outcome = "passed"
 	Failed      Outcome = "failed"
 	Environment Outcome = "environment"
 )
 
-// Verdict is an outcome and, if it is not Passed, the reason in words.
+// Verdict is an outcome and, unless it is Passed, its reason.
 type Verdict struct {
 	Outcome Outcome
 	Reason  string
 }
 
-// codes are exit codes that tell of the machine and not of the code.
+// codes maps exit codes caused by the machine and not by the code to reasons.
 var codes = map[int]string{
 	124: "the command ran out of time",
 	125: "the command could not be started",
@@ -36,14 +36,13 @@ var codes = map[int]string{
 	143: "the command was terminated",
 }
 
-// failures are the marks of tests that ran and failed. They outweigh what the
-// tests themselves may print.
+// failures are signs of tests that ran and failed. They take precedence over anything that tests print.
 var failures = []string{
 	"--- FAIL", "FAIL\t", "[build failed]", "test result: FAILED", "error[E", "error: could not compile", "= FAILURES =", "AssertionError",
 	"SyntaxError", "Tests run:", "Test Suites:", "Tests:", "COMPILATION ERROR", "Compilation failed", " failing", "✕", "not ok ",
 }
 
-// broken are signs that the check could not be done here.
+// broken are signs that the check was impossible here.
 var broken = []struct{ sign, reason string }{
 	{"command not found", "the command is not installed"},
 	{"executable file not found", "the command is not installed"},
@@ -67,8 +66,7 @@ var broken = []struct{ sign, reason string }{
 	{"cannot connect to the docker daemon", "a service is not running"},
 }
 
-// What package managers say when they fetch something, and what is said when
-// that cannot be reached.
+// Signs of a package manager that downloads something, and of a failed download.
 var (
 	fetching = []string{"go: ", "npm err", "npm error", "pnpm err", "yarn", "cargo", "registry", "index", "pip", "maven", "gradle", "could not transfer", "download"}
 	offline  = []string{
@@ -77,7 +75,7 @@ var (
 	}
 )
 
-// Judge says what a check with this exit code and output means.
+// Judge interprets a check's exit code and output.
 func Judge(exitCode int, stdout, stderr string) Verdict {
 	if exitCode == 0 {
 		return Verdict{Outcome: Passed}
@@ -108,32 +106,31 @@ func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// outputLimit is how many bytes of output a repair prompt holds.
+// outputLimit limits the output in a repair prompt, in bytes.
 const outputLimit = 6000
 
-// RepairPrompt is what the model is told after a failed check.
+// RepairPrompt returns the prompt for the model after a failed check.
 func RepairPrompt(command string, v Verdict, stdout, stderr string) string {
 	output := strings.TrimSpace(strings.TrimRight(stdout, "\n") + "\n" + stderr)
 	return fmt.Sprintf("The check `%s` failed (%s).\n%s。\nFix the cause, not the check; the check then runs again.\n\n%s",
 		command, v.Reason, FixAgain, ends(output, outputLimit))
 }
 
-// RefusedNotice says why a command was not run.
+// RefusedNotice says that a command is not on the whitelist.
 func RefusedNotice(command string) string {
 	return fmt.Sprintf("not run: %s is not on the whitelist of verification commands (%s)", command, strings.Join(whitelist, ", "))
 }
 
-// NotRunNotice says that there was no check, in words that are the same in every
-// language, and then why.
+// NotRunNotice says that no check ran, in words that are the same in every language, and then why.
 func NotRunNotice(why string) []string { return []string{NotRun, why} }
 
-// EnvironmentNotice says that a check told nothing, and then why.
+// EnvironmentNotice says that a check gave no result, and then why.
 func EnvironmentNotice(command string, v Verdict) []string {
 	return []string{BestEffort, fmt.Sprintf("%s could not verify the change: %s", command, v.Reason)}
 }
 
-// ends is at most about n bytes of s: its beginning and, twice as much, its
-// end, where the summary of a test run stands.
+// ends returns at most about n bytes of s: its beginning and,
+// twice as long, its end, which has the summary of a test run.
 func ends(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -9,8 +9,8 @@ import (
 	"coder/internal/policy/risk"
 )
 
-// Stands reports whether a check that was run stands for another: it is that one, but
-// perhaps for how much it tells, how it is started, where from and how fast it is.
+// Stands reports whether the check that ran covers another: it is
+// the same except for its verbosity, launcher, folder and speed.
 func (c Check) Stands(check string) bool {
 	if strings.TrimSpace(c.Command) == check {
 		return true
@@ -19,8 +19,8 @@ func (c Check) Stands(check string) bool {
 	return len(same) > 0 && !slices.ContainsFunc(same, func(one string) bool { return one == "" || !slices.Contains(ran, one) })
 }
 
-// Fails reports whether the check that was run is another, in the sense of Stands, and
-// failed on what is there now.
+// Fails reports whether the check that ran is the other one,
+// in the sense of Stands, and failed on the current files.
 func (c Check) Fails(check string) bool {
 	if c.Command == "" || c.ExitCode == 0 || c.Untold != "" || c.Edits+c.Others > 0 {
 		return false
@@ -29,8 +29,7 @@ func (c Check) Fails(check string) bool {
 	return strings.TrimSpace(c.Command) == check || len(same) == 1 && same[0] != "" && slices.Equal(ran, same)
 }
 
-// essences are what the commands check that have all passed where a line has; "" stands for
-// one of which that is not known.
+// essences returns what the commands check that must all pass for a line to pass; "" for an unknown one.
 func essences(root, line string) (all []string) {
 	root = cmp.Or(strings.TrimSuffix(root, "/"), "/root of the project")
 	r := risk.Analyse(line, risk.Facts{Bash: true, Cwd: root})
@@ -48,20 +47,18 @@ func essences(root, line string) (all []string) {
 	return all
 }
 
-// deciding are the commands without which a line does not pass, besides those that only
-// change the folder.
+// deciding returns the commands that must pass for a line to pass, except those that only change the folder.
 func deciding(r risk.Report) []risk.Command {
 	return slices.DeleteFunc(slices.Clone(r.Simple), func(c risk.Command) bool { return c.By != risk.Line || !c.Decides || c.Name == "cd" })
 }
 
-// elsewhereBy are the options with which programs work in another folder, or by a file there.
+// elsewhereBy lists the options with which programs work in another folder, or with a file there.
 var elsewhereBy = map[string][]string{
 	"go": {"-C"}, "npm": {"--prefix", "-C"}, "pnpm": {"-C", "--dir"}, "yarn": {"--cwd"},
 	"cargo": {"--manifest-path"}, "mvn": {"-f", "--file"}, "gradle": {"-p", "--project-dir"},
 }
 
-// goesTo is the folder that a program goes to by itself, "" if it stays, and the command
-// without that.
+// goesTo returns the folder that a program itself changes to, or "", and the command without that option.
 func goesTo(words []string) (to string, rest []string) {
 	for i, w := range words {
 		name, value, valued := strings.Cut(w, "=")
@@ -85,11 +82,11 @@ func goesTo(words []string) (to string, rest []string) {
 	return "", words
 }
 
-// settings are variables that change nothing of what is checked.
+// settings lists variables that do not affect what is checked.
 var settings = strings.Fields("CGO_ENABLED CI FORCE_COLOR GOCACHE GOTOOLCHAIN NODE_ENV NO_COLOR PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONUNBUFFERED RUST_BACKTRACE")
 
-// tellers are the programs that a check is started with, and the options of each that
-// leave out nothing of what is checked; those that end with "=" take a value.
+// tellers are the beginnings of check commands, with the options that
+// leave nothing unchecked; those that end with "=" take a value.
 var tellers = []struct{ starts, options string }{
 	{"go test", "-v -race -cover -json -failfast -count= -timeout= -p= -parallel= -shuffle="},
 	{"cargo test", "-q --quiet -v --verbose --workspace --all --no-fail-fast"},
@@ -99,8 +96,7 @@ var tellers = []struct{ starts, options string }{
 	{"gradle test,./gradlew test", "-q --quiet -i --info --stacktrace --no-daemon --console="},
 }
 
-// essence is what a command checks in a project at root, whatever it tells of it; "" if that
-// is not known.
+// essence returns what a command checks in a project at root, regardless of its output; "" if unknown.
 func essence(root string, c risk.Command) string {
 	dir := below(root, c.Dir)
 	if dir == "" || !c.Exact || c.Input || c.Output {
@@ -144,7 +140,7 @@ func essence(root string, c risk.Command) string {
 	return ""
 }
 
-// below is a folder as seen from the root of the project; "" if it is elsewhere or not known.
+// below returns a folder relative to the project's root; "" if it is elsewhere or unknown.
 func below(root, dir string) string {
 	rest, ok := strings.CutPrefix(path.Clean(dir)+"/", root+"/")
 	if !ok {
@@ -153,7 +149,7 @@ func below(root, dir string) string {
 	return path.Clean(rest)
 }
 
-// cutWords is what of words follows start, if they begin with it.
+// cutWords returns the words after start, if words begin with it.
 func cutWords(words []string, start string) ([]string, bool) {
 	first := strings.Fields(start)
 	if len(words) < len(first) || !slices.Equal(words[:len(first)], first) {

@@ -12,35 +12,35 @@ import (
 	"coder/internal/tool"
 )
 
-// Work is what a turn has written and checked so far.
+// Work tracks a turn's edits and checks so far.
 type Work struct {
 	Edited  []string // paths
-	repairs int      // failed checks handed back to the model
-	// passed is the command that ran last, if it passed and nothing was written since;
-	// checked the last check that the model ran itself and that passed; failed the outcome
-	// of the last check that failed, if nothing was done since.
+	repairs int      // failed checks returned to the model
+	// passed is the last command, if it passed and nothing was written since;
+	// checked is the last check that the model ran itself and that passed; failed
+	// is the outcome of the last failed check, if nothing was written since.
 	passed, checked string
 	failed          tool.ShellResult
-	refused         []string // command lines of the model that the person refused
+	refused         []string // the model's command lines that the user denied
 }
 
-// Refused notes that the person refused a command line of the model.
+// Refused records that the user denied the model's command line.
 func (w *Work) Refused(command string) { w.refused = append(w.refused, command) }
 
-// refuses reports whether the person refused a command line in this turn that has a check in it.
+// refuses reports whether the user denied a command line with this check during the turn.
 func (t Turn) refuses(check string) bool {
 	return slices.ContainsFunc(t.refused, func(line string) bool {
 		return strings.Contains(line, check) || Check{Command: line, root: t.Last.root}.Stands(check)
 	})
 }
 
-// Wrote notes that a file was written.
+// Wrote records that a file was written.
 func (w *Work) Wrote(file string) {
 	w.Edited = append(w.Edited, file)
 	w.passed, w.failed = "", tool.ShellResult{}
 }
 
-// Ran notes that a command ran, with its result as it stands in the conversation.
+// Ran records that a command ran, with its result from the conversation.
 func (w *Work) Ran(command string, failed bool, result string) {
 	if w.passed = command; failed {
 		w.passed = ""
@@ -56,32 +56,31 @@ func (w *Work) Ran(command string, failed bool, result string) {
 	}
 }
 
-// Turn is what the check of a turn rests on.
+// Turn is the basis for a turn's check.
 type Turn struct {
 	*Work
 	Input
 	Facts
-	Trusted bool // checks run unasked
+	Trusted bool // checks need no approval
 	Last    Check
-	// TurnedDown is why a check did not run when it was asked about last, or "".
+	// TurnedDown returns why a check did not run when last asked about, or "".
 	TurnedDown func(command string) (why string)
-	// Asks reports whether the person would be asked about a check, or it be refused.
+	// Asks reports whether a check would need approval or be denied.
 	Asks func(command string) bool
 }
 
-// Next is what to do about the check of a turn: say sentences, and then run a command, or
-// take the result it is known to have.
+// Next is what to do about a turn's check: show notices, and then run a command or use its known result.
 type Next struct {
 	Notices []string
 	Command string // "" if there is nothing to run
-	Known   bool   // Result is its result
+	Known   bool   // Result is the command's result
 	Result  tool.ShellResult
 }
 
-// notFound is how a shell ends that finds no program.
+// notFound is a shell's exit code if it finds no program.
 const notFound = 127
 
-// Next decides about the check of a turn.
+// Next decides about a turn's check.
 func (t Turn) Next() (n Next) {
 	asked := AskedFor(t.UserText)
 	t.Facts.Edited, t.Asked, t.Attempts, t.Input.Edited = t.Work.Edited, asked, t.repairs, t.Work.Edited
@@ -97,13 +96,13 @@ func (t Turn) Next() (n Next) {
 	for _, refused := range choice.Refused {
 		n.Notices = append(n.Notices, RefusedNotice(refused))
 	}
-	stands := t.Last.Command != "" && t.Last.Verified() && t.Last.Untold == "" // for what is there now
+	stands := t.Last.Command != "" && t.Last.Verified() && t.Last.Untold == "" // for the current files
 	switch command := choice.Command; {
 	case choice.Blind, command == "" && stands:
 	case command == "":
 		n.Notices = append(n.Notices, NotRunNotice(cmp.Or(choice.Unfit, "no check found for the edits"))...)
-	case command == t.passed: // the model has run it itself, on what is there now
-	case t.failed.Command == t.Last.Command && t.Last.Fails(command): // by anybody, and nothing was done about it
+	case command == t.passed: // the model ran it itself on the current files
+	case t.failed.Command == t.Last.Command && t.Last.Fails(command): // anyone's check, and nothing changed since
 		n.Command, n.Known, n.Result = command, true, t.failed
 	case stands && (!asked || t.Last.Command == t.checked) && t.Last.Stands(command):
 	default:
@@ -112,28 +111,28 @@ func (t Turn) Next() (n Next) {
 	return n
 }
 
-// unlessTurnedDown has a check run, unless the person does not want to be asked about it
-// again or its program is not there.
+// unlessTurnedDown schedules a check, unless the user does not
+// want to be asked again or its program is missing.
 func (t Turn) unlessTurnedDown(n *Next, command string, asked, stands bool) {
 	if t.refuses(command) {
 		n.Notices = append(n.Notices, NotRunNotice("you refused this command")...)
 		return
 	}
 	if why := t.TurnedDown(command); why != "" && !t.Trusted && !asked && t.Asks(command) {
-		n.Notices = append(n.Notices, NotRunNotice(why)...) // the person is not asked every turn
+		n.Notices = append(n.Notices, NotRunNotice(why)...) // do not ask in every turn
 		return
 	}
 	lacks := Missing(command, t.Installed)
-	if lacks != "" && stands && len(t.Configured) == 0 { // the model has run another, which passed
+	if lacks != "" && stands && len(t.Configured) == 0 { // the model ran another check, which passed
 		return
 	}
-	if n.Command = command; lacks != "" && !t.Trusted && t.Asks(command) { // nobody is asked for what cannot be
+	if n.Command = command; lacks != "" && !t.Trusted && t.Asks(command) { // do not ask for approval of a check that cannot run
 		n.Known, n.Result = true, tool.ShellResult{ExitCode: notFound, Stderr: lacks + ": command not found"}
 	}
 }
 
-// Judge says what the result of a check comes to: what is put on record, and whether the
-// model goes on. A failure goes back to it as long as it may try again.
+// Judge evaluates a check's result: it returns what to record, and whether the
+// model continues. A failure goes back to the model while attempts are left.
 func (w *Work) Judge(command string, r tool.ShellResult, maxAttempts int) (said []event.Event, again bool) {
 	v := Judge(r.ExitCode, r.Stdout, r.Stderr)
 	warn := func(text string) event.Event { return event.Notice{Level: event.Warn, Text: text} }

@@ -1,7 +1,6 @@
-// Package verify answers, without doing anything itself, the three questions
-// of a check after an edit: is one needed ([Needed]), which command is it
-// ([Choose]), and what does its outcome mean ([Judge]). Only the commands of a
-// fixed whitelist are ever chosen.
+// Package verify answers the three questions about a check after an edit, without doing
+// anything itself: is one needed ([Needed]), which command is it ([Choose]), and what
+// does its outcome mean ([Judge]). It only chooses commands from a fixed whitelist.
 package verify
 
 import (
@@ -12,25 +11,25 @@ import (
 	"coder/internal/policy/mode"
 )
 
-// Words that people and other programs look for in what is shown or sent.
+// Fixed words that users and other programs look for.
 const (
 	NotRun     = "未执行自动验证"
 	FixAgain   = "请修复并再次验证"
 	BestEffort = "best-effort"
 )
 
-// Facts is what the decision rests on.
+// Facts is the basis of the decision.
 type Facts struct {
 	When        mode.Verify
-	Edited      []string // paths this turn wrote, relative to the workspace
-	Asked       bool     // the person asked for a check, see [AskedFor]
+	Edited      []string // paths that this turn wrote, relative to the workspace
+	Asked       bool     // the user asked for a check, see [AskedFor]
 	Enabled     bool     // workflow.auto_verify_after_edit
-	BashAllowed bool     // bash is switched on and not denied
-	Attempts    int      // repairs asked for so far in this turn
+	BashAllowed bool     // bash is available and not denied
+	Attempts    int      // repairs requested so far in this turn
 	MaxAttempts int      // workflow.max_verify_attempts
 }
 
-// Why is a reason to check or not to.
+// Why is a reason to check or not to check.
 type Why string
 
 // The reasons.
@@ -45,11 +44,10 @@ const (
 	Exhausted     Why = "all repair attempts are used up"
 )
 
-// Worth reports whether a person should be told of w: they expected a check and
-// there is none.
+// Worth reports whether to tell the user about w: they expected a check and there is none.
 func (w Why) Worth() bool { return w == NoBash || w == Exhausted }
 
-// Needed says whether the turn that f describes is to be checked: if it is, for its Edits.
+// Needed says whether the turn in f needs a check: it does if the result is Edits.
 func Needed(f Facts) Why {
 	switch {
 	case len(f.Edited) == 0:
@@ -70,18 +68,17 @@ func Needed(f Facts) Why {
 	return Edits
 }
 
-// MayRepair reports whether a failed check may still ask for a repair. At most
-// max repairs are asked for, so that at most max+1 checks run.
+// MayRepair reports whether a failed check may still request a repair.
+// At most max repairs are requested, so at most max+1 checks run.
 func MayRepair(attempts, max int) bool { return attempts < max }
 
-// documentEndings and documentNames say which files no test looks at. Of text
-// files some are code.
+// documentEndings and documentNames list the files that no test looks at. Some text files are code.
 var (
 	documentEndings = []string{".md", ".markdown", ".mdown", ".rst", ".adoc", ".asciidoc", ".org", ".textile", ".txt", ".text", ".rtf", ".pdf", ".docx", ".odt", ".log", ".tex", ".bib"}
 	documentNames   = []string{"readme", "license", "licence", "copying", "notice", "authors", "contributors", "maintainers", "codeowners", "changelog", "changes", "news", "history", "todo", "notes", "thanks", ".gitignore", ".gitattributes", ".mailmap"}
 )
 
-// IsCode reports whether a file is anything that a check may look at.
+// IsCode reports whether a check may look at a file.
 func IsCode(file string) bool {
 	file = path.Clean(strings.ToLower(strings.ReplaceAll(file, `\`, "/")))
 	return !strings.HasPrefix(file, "docs/") &&
@@ -89,7 +86,7 @@ func IsCode(file string) bool {
 		!slices.Contains(documentNames, path.Base(file))
 }
 
-// codeText reports whether a text file is one that tests may look at.
+// codeText reports whether tests may look at a text file.
 func codeText(file string) bool {
 	name := path.Base(file)
 	return strings.HasPrefix(name, "requirements") || strings.HasPrefix(name, "constraints") || name == "cmakelists.txt" || strings.Contains(file, "test")

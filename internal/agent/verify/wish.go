@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// A runner is how a test command begins when it stands in the middle of a
-// sentence. A bare one that is also plain English is not taken for a command.
+// runner is the beginning of a test command in the middle of a sentence.
+// A bare runner that is also plain English does not count as a command.
 type runner struct {
 	begins string
 	prose  bool
@@ -18,16 +18,16 @@ var runners = []runner{
 	{"cargo test", false}, {"mvn -q test", false}, {"mvn test", false}, {"./gradlew test", false}, {"gradle test", false},
 }
 
-// tools begin a test command when it stands in quotes, where every word counts.
+// tools begin a test command in quotes, where every word counts.
 var tools = []string{
 	"go", "pytest", "python", "python3", "tox", "npm", "pnpm", "yarn", "npx", "bun", "deno", "cargo", "mvn", "gradle", "./gradlew",
 	"make", "just", "task", "ctest", "bazel", "dotnet", "rake", "bundle", "mix",
 }
 
-// named lists the test commands that a person wants to be run, in their order.
+// named lists the test commands that the user wants to run, in order.
 func named(text string) []string {
 	var found []string
-	from := 0 // where the next one stands at the earliest
+	from := 0 // the earliest index of the next command
 	add := func(command string) {
 		at := max(0, strings.Index(text[from:], command)) + from
 		from = min(at+len(command), len(text))
@@ -44,7 +44,7 @@ func named(text string) []string {
 			}
 			continue
 		}
-		// Between other words: the runner, and the options and paths that follow it.
+		// In prose: the runner, and the options and paths after it.
 		for i := 0; i < len(part); i++ {
 			for _, r := range runners {
 				if strings.HasPrefix(part[i:], r.begins) && edge(part, i, len(r.begins)) {
@@ -61,8 +61,7 @@ func named(text string) []string {
 	return found
 }
 
-// Words around a command by which it is only spoken of: what stands in the clause before it,
-// and what follows it.
+// Words that show that a command is only mentioned: words in the clause before it, and words after it.
 var (
 	ordered  = []string{"run ", "execute ", "use ", "with ", "verify ", "check ", "跑", "运行", "执行", "用", "验证"}
 	spokenOf = []string{"because", "since ", " why ", "if ", "when ", "output of", "came from", "因为", "由于", "为什么", "如果"}
@@ -72,8 +71,7 @@ var (
 	}
 )
 
-// mentions reports whether the command that stands from at on is only spoken of: because go
-// test hangs.
+// mentions reports whether the command from at to end is only mentioned: because go test hangs.
 func mentions(text string, at, end int) bool {
 	rest := strings.ToLower(strings.TrimLeft(text[end:], "` "))
 	if slices.ContainsFunc(said, func(w string) bool { return strings.HasPrefix(rest, w) }) {
@@ -87,7 +85,7 @@ func mentions(text string, at, end int) bool {
 	})
 }
 
-// edge reports whether the n bytes at i stand by themselves.
+// edge reports whether the n bytes at i are separate words.
 func edge(text string, i, n int) bool {
 	word := func(c byte) bool {
 		return c == '_' || c == '-' || c == '/' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
@@ -95,7 +93,7 @@ func edge(text string, i, n int) bool {
 	return (i == 0 || !word(text[i-1]) && text[i-1] != '.') && (i+n == len(text) || !word(text[i+n]))
 }
 
-// arguments is the part of text that still belongs to the command before it.
+// arguments returns the beginning of text that still belongs to the command before it.
 func arguments(text string) string {
 	var b strings.Builder
 	whole := func() string { return strings.TrimRight(b.String(), " |&><") }
@@ -112,7 +110,7 @@ func arguments(text string) string {
 		if strings.HasSuffix(cut, "....") || !strings.HasSuffix(cut, "...") {
 			cut = strings.TrimSuffix(cut, ".")
 		}
-		joined := strings.HasSuffix(b.String(), "|") || strings.HasSuffix(b.String(), "&") // to what follows
+		joined := strings.HasSuffix(b.String(), "|") || strings.HasSuffix(b.String(), "&") // to the next word
 		if cut == "" || !strings.HasPrefix(cut, "-") && !strings.ContainsAny(cut, "/=|&><") && !joined {
 			return whole()
 		}
@@ -124,7 +122,7 @@ func arguments(text string) string {
 	}
 }
 
-// wishes are the ways to ask for a check.
+// wishes are phrases that ask for a check.
 var wishes = []string{
 	"run the test", "run test", "run all test", "run your test", "run unit test", "run the unit test", "run the suite",
 	"run the test suite", "rerun the test", "re-run the test", "execute the test", "tests pass", "test passes", "tests are green",
@@ -134,17 +132,16 @@ var wishes = []string{
 	"跑测试", "跑一下测试", "跑一遍测试", "跑下测试", "运行测试", "执行测试", "跑单测", "跑单元测试", "运行单元测试", "测试一下", "测一下", "测试通过", "通过测试",
 }
 
-// notAWish are words that only look like a wish.
+// notAWish lists words that only look like a request.
 var notAWish = []string{"验证码"}
 
-// negations, in the same clause before it, turn a wish around.
+// negations before a request in the same clause reverse it.
 var (
 	negations = []string{"don't", "dont", "do not", "don’t", "not ", "never", "without", "no need", "skip", "不", "别", "勿", "无需", "无须", "跳过", "没有必要"}
 	affirming = []string{"forget", "忘", "不仅", "不但", "不只"}
 )
 
-// AskedFor reports whether a person asks, in English or Chinese, for the work
-// to be checked, or names the command to check it with.
+// AskedFor reports whether the user asks in English or Chinese for a check, or names a command for it.
 func AskedFor(text string) bool {
 	if len(named(text)) > 0 {
 		return true
@@ -161,7 +158,7 @@ func AskedFor(text string) bool {
 	})
 }
 
-// anywhere reports whether something holds at any place where a text has a word.
+// anywhere reports whether holds is true at any occurrence of word in text.
 func anywhere(text, word string, holds func(at int) bool) bool {
 	for from := 0; ; from += len(word) {
 		i := strings.Index(text[from:], word)
@@ -174,17 +171,17 @@ func anywhere(text, word string, holds func(at int) bool) bool {
 	}
 }
 
-// clauseLimit is how many bytes before a wish may turn it around.
+// clauseLimit limits how many bytes before a request can reverse it.
 const clauseLimit = 200
 
-// refuses reports whether what stands at i is said not to be wanted.
+// refuses reports whether the clause before i rejects what is at i.
 func refuses(text string, i int) bool {
 	clause := clauseBefore(text, i)
 	has := func(word string) bool { return strings.Contains(clause, word) }
 	return slices.ContainsFunc(negations, has) && !slices.ContainsFunc(affirming, has)
 }
 
-// clauseBefore is what stands in the same clause before i.
+// clauseBefore returns the part of the clause before i.
 func clauseBefore(text string, i int) string {
 	clause := strings.ToLower(text[max(0, i-clauseLimit):i])
 	if j := strings.LastIndexAny(clause, "，。；、,.;!?！？\n"); j >= 0 {
@@ -193,11 +190,10 @@ func clauseBefore(text string, i int) string {
 	return clause
 }
 
-// declines are the negations by which somebody is told not to do something.
+// declines are the negations in instructions not to do something.
 var declines = []string{"don't", "dont", "do not", "don’t", "without", "no need", "skip", "不要", "不用", "先不", "别", "勿", "无需", "无须", "跳过"}
 
-// Declined reports whether a person says that nothing is to be tested: do not run pytest
-// yet, 先不要跑测试.
+// Declined reports whether the user says not to run tests: do not run pytest yet, 先不要跑测试.
 func Declined(text string) bool {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	declined := func(what string, also ...string) bool {

@@ -9,22 +9,20 @@ import (
 	"time"
 )
 
-// Root is a folder of files that people wrote. Files must not lead out of it;
-// [repofile.Root] is such a file system.
+// Root is a folder of user-written files. No file may lead out of it; [repofile.Root] is such a file system.
 type Root struct {
-	Path  string // for people
+	Path  string // for display
 	Files fs.FS
-	// Bounded is set if the project it belongs to is not trusted.
+	// Bounded is set if its project is not trusted.
 	Bounded bool
-	// Only, if set, names what is looked at in it.
+	// Only, if set, limits which names in it are read.
 	Only []string
-	// Plugin is the name of the plugin it came with, which stands before the names
-	// of what is in it; empty if it came with none. Dir is that plugin's folder.
+	// Plugin is the name of its plugin, which prefixes the names of
+	// its items; empty if it has none. Dir is that plugin's folder.
 	Plugin, Dir string
 }
 
-// Named is how something in the root is called: in full and, where it came with a
-// plugin, also in short.
+// Named returns the names of an item in the root: in full and, for a plugin's item, also the short one.
 func (r Root) Named(name string) (full, short string) {
 	if r.Plugin == "" {
 		return name, ""
@@ -32,10 +30,10 @@ func (r Root) Named(name string) (full, short string) {
 	return r.Plugin + ":" + name, name
 }
 
-// DirVariable stands for the folder of a plugin in what it brings.
+// DirVariable is the placeholder for a plugin's folder in its texts.
 const DirVariable = "${CLAUDE_PLUGIN_ROOT}"
 
-// Fill puts the folder of the plugin in its place in a text of the root.
+// Fill replaces the placeholder for the plugin's folder in a text.
 func (r Root) Fill(text string) string {
 	if r.Dir == "" {
 		return text
@@ -43,7 +41,7 @@ func (r Root) Fill(text string) string {
 	return strings.ReplaceAll(text, DirVariable, r.Dir)
 }
 
-// InShort is the one of items that has a short name; none if several have.
+// InShort returns the only item for which is is true, or false if there are none or several.
 func InShort[T any](items []T, is func(T) bool) (one T, ok bool) {
 	i := slices.IndexFunc(items, is)
 	if i < 0 || slices.ContainsFunc(items[i+1:], is) {
@@ -52,7 +50,7 @@ func InShort[T any](items []T, is func(T) bool) (one T, ok bool) {
 	return items[i], true
 }
 
-// Load reads a file of at most limit bytes and takes it apart.
+// Load reads and parses a file of at most limit bytes.
 func (r Root) Load(name string, limit int64) (File, error) {
 	text, cut, err := Read(r.Files, name, limit)
 	if err != nil {
@@ -64,20 +62,19 @@ func (r Root) Load(name string, limit int64) (File, error) {
 	return Parse(r.Fill(text))
 }
 
-// Warning says what is wrong with a file, or with all of a root.
+// Warning reports a problem with a file, or with a whole root.
 type Warning struct{ Path, Reason string }
 
 func (w Warning) String() string { return w.Path + ": " + w.Reason }
 
-// Found is what was read in roots, the strongest first, and what was wrong with
-// the rest.
+// Found has the items of all roots, highest precedence first, and the problems with others.
 type Found[T any] struct {
 	Items    []T
 	Warnings []Warning
 	seen     map[string]bool
 }
 
-// Add takes in an item, unless there is one of that name already.
+// Add adds an item, unless one with that name exists.
 func (f *Found[T]) Add(name string, item T) {
 	if f.seen == nil {
 		f.seen = make(map[string]bool)
@@ -88,25 +85,24 @@ func (f *Found[T]) Add(name string, item T) {
 	}
 }
 
-// Warn takes down what is wrong at path.
+// Warn adds a warning about path.
 func (f *Found[T]) Warn(path, format string, args ...any) {
 	f.Warnings = append(f.Warnings, Warning{path, fmt.Sprintf(format, args...)})
 }
 
-// Catalogue is what people wrote of one sort. Nothing is read before it is asked
-// for. It is safe for concurrent use.
+// Catalogue is a lazily scanned collection of user-written items of one kind. It is safe for concurrent use.
 type Catalogue[T any] struct {
 	scan func() Found[T]
 
-	mu    sync.Mutex // guards what follows
-	found *Found[T]  // nil: not looked for yet
-	at    time.Time  // when that was
+	mu    sync.Mutex // guards the fields below
+	found *Found[T]  // nil: not scanned yet
+	at    time.Time  // time of the scan
 }
 
-// NewCatalogue returns the catalogue of what scan finds.
+// NewCatalogue returns a catalogue of scan's results.
 func NewCatalogue[T any](scan func() Found[T]) *Catalogue[T] { return &Catalogue[T]{scan: scan} }
 
-// List is all there is, and what was wrong with others.
+// List returns all items, and the problems with others.
 func (c *Catalogue[T]) List() ([]T, []Warning) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,14 +113,14 @@ func (c *Catalogue[T]) List() ([]T, []Warning) {
 	return slices.Clone(c.found.Items), slices.Clone(c.found.Warnings)
 }
 
-// Refresh forgets what was found, so that the roots are looked at again.
+// Refresh drops the results, so that the next call scans the roots again.
 func (c *Catalogue[T]) Refresh() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.found = nil
 }
 
-// Renew does as Refresh does if what was found is older than age.
+// Renew is Refresh for results older than age.
 func (c *Catalogue[T]) Renew(age time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

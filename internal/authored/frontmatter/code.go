@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Lines yields the lines of a Markdown text, and whether each belongs to a
-// fenced block of code.
+// Lines yields the lines of a Markdown text, and whether each is in a fenced code block.
 func Lines(text string) iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
 		fence := ""
@@ -25,8 +24,7 @@ func Lines(text string) iter.Seq2[string, bool] {
 	}
 }
 
-// Fence is the row of backticks or tildes that opens or closes a block of
-// code, or "".
+// Fence returns the backticks or tildes that open or close a code block, or "".
 func Fence(line string) string {
 	line = strings.TrimLeft(line, " ")
 	for _, c := range []string{"`", "~"} {
@@ -37,11 +35,11 @@ func Fence(line string) string {
 	return ""
 }
 
-// longestSpan is how far the end of a code span is looked for.
+// longestSpan limits the search for the end of a code span.
 const longestSpan = 8 << 10
 
-// CodeSpan is the length of the code span that s begins with; if it does not
-// close on this line, of its first backticks.
+// CodeSpan returns the length of the code span at the start of s or,
+// if it does not close on this line, of its opening backticks.
 func CodeSpan(s string) int {
 	ticks := len(s) - len(strings.TrimLeft(s, "`"))
 	s = s[:min(len(s), ticks+longestSpan)]

@@ -1,9 +1,9 @@
-// Package frontmatter reads Markdown files that carry a header between two lines of
-// three dashes: the form in which people write skills, commands and agents.
+// Package frontmatter reads Markdown files with a header between two lines of three dashes: the form in
+// which users write skills, commands and agents.
 //
-// The header is read leniently, in the part of YAML that such files use: plain
-// and quoted text, folded and literal blocks, lists, and one level of map. What
-// cannot be understood becomes a problem in words, and the rest is still read.
+// Parsing is lenient and covers the part of YAML that such files use: plain
+// and quoted text, folded and literal blocks, lists, and one level of map.
+// Anything else becomes a reported problem, and the rest is still read.
 package frontmatter
 
 import (
@@ -14,21 +14,21 @@ import (
 	"strings"
 )
 
-// File is a Markdown file taken apart.
+// File is a parsed Markdown file.
 type File struct {
 	Fields   map[string]Value
-	Body     string   // what follows the header, as written
-	Problems []string // lines of the header that could not be read
+	Body     string   // the text after the header, as written
+	Problems []string // unreadable lines of the header
 }
 
-// Value is what a field says. A list or a map has no Text.
+// Value is the value of a field. A list or a map has no Text.
 type Value struct {
 	Text string
 	List []string
 	Map  map[string]string
 }
 
-// Words is the value as a list: its items, or its text cut at commas.
+// Words returns the value as a list: its items, or its text split at commas.
 func (v Value) Words() []string {
 	if v.List != nil || v.Text == "" {
 		return v.List
@@ -36,16 +36,16 @@ func (v Value) Words() []string {
 	return splitOutside(v.Text, ',')
 }
 
-// Text is the text of a field, or "".
+// Text returns the text of a field, or "".
 func (f File) Text(name string) string { return f.Fields[name].Text }
 
-// headerLimit is how many bytes a header may have.
+// headerLimit is the maximum size of a header in bytes.
 const headerLimit = 64 << 10
 
-// ErrUnclosed reports a header without an end.
+// ErrUnclosed means that the header has no end.
 var ErrUnclosed = errors.New("the header has no closing ---")
 
-// Parse takes text apart. A text without a header is all body.
+// Parse parses text. A text without a header is all body.
 func Parse(text string) (File, error) {
 	header, body, err := split(text)
 	if err != nil {
@@ -81,10 +81,10 @@ func Parse(text string) (File, error) {
 	return File{Fields: p.fields, Body: body, Problems: p.problems}, nil
 }
 
-// maxProblems is how many lines of one header are told of.
+// maxProblems limits the reported problems of one header.
 const maxProblems = 3
 
-// split parts the header from the body.
+// split separates the header from the body.
 func split(text string) (header, body string, err error) {
 	rest := strings.TrimPrefix(text, "\ufeff")
 	first, after, _ := strings.Cut(rest, "\n")
@@ -106,10 +106,10 @@ func split(text string) (header, body string, err error) {
 	return "", "", ErrUnclosed
 }
 
-// ErrNotRegular reports that a name is no ordinary file.
+// ErrNotRegular means that a name is not a regular file.
 var ErrNotRegular = errors.New("not a regular file")
 
-// Read is the first limit bytes of a file; cut says whether there are more.
+// Read returns the first limit bytes of a file; cut reports whether there are more.
 func Read(files fs.FS, name string, limit int64) (text string, cut bool, err error) {
 	info, err := fs.Stat(files, name)
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 // parser reads a header line by line.
 type parser struct {
 	lines    []string
-	at       int // the line to read next
+	at       int // the next line to read
 	fields   map[string]Value
 	problems []string
 }
 
 func (p *parser) problem(line int, format string, args ...any) {
-	// The header's first line is the second of the file.
+	// The header begins on the file's second line; lines are counted from 1.
 	p.problems = append(p.problems, fmt.Sprintf("line %d: ", line+2)+fmt.Sprintf(format, args...))
 }
 
-// keyOf parts "name: value".
+// keyOf splits "name: value".
 func keyOf(line string) (key, rest string, ok bool) {
 	line = strings.TrimSpace(line)
 	if q := quoted(line); q > 0 && strings.HasPrefix(line[q:], ":") {
@@ -34,7 +34,7 @@ func keyOf(line string) (key, rest string, ok bool) {
 	return key, strings.TrimSpace(rest), key != ""
 }
 
-// value reads what stands after a name, and the lines below that belong to it.
+// value reads the value after a name, including the lines below that belong to it.
 func (p *parser) value(at int, rest string) Value {
 	first := p.at
 	for p.at < len(p.lines) {
@@ -105,7 +105,7 @@ func (p *parser) value(at int, rest string) Value {
 	return v
 }
 
-// text takes the quotes off, if there are any.
+// text removes the quotes, if there are any.
 func (p *parser) text(at int, s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" || s[0] != '"' && s[0] != '\'' {
@@ -118,8 +118,7 @@ func (p *parser) text(at int, s string) string {
 	return unquote(s)
 }
 
-// splitOutside cuts s at sep where it stands outside quotes and brackets, and
-// leaves empty parts out.
+// splitOutside splits s at each sep outside quotes and brackets, and omits empty parts.
 func splitOutside(s string, sep byte) []string {
 	var parts []string
 	depth, from := 0, 0
@@ -147,15 +146,13 @@ func splitOutside(s string, sep byte) []string {
 	return parts
 }
 
-// opens reports whether a quote after before begins a quoted text; elsewhere it
-// is an apostrophe.
+// opens reports whether a quote after before begins a quoted text; elsewhere it is an apostrophe.
 func opens(before string) bool {
 	before = strings.TrimSpace(before)
 	return before == "" || strings.HasSuffix(before, ":")
 }
 
-// A style is how a block is read: the sign, and what becomes of its last line
-// ends.
+// A style is the style of a block: its sign, and how its last line ends are treated.
 type style struct{ sign, chomp byte }
 
 func blockStyle(s string) (style, bool) {
@@ -175,8 +172,8 @@ func blockStyle(s string) (style, bool) {
 	return st, true
 }
 
-// block joins the lines of a block without their common indentation. Line ends
-// at its end are dropped: nobody means them in a header.
+// block joins the lines of a block without their common indentation. It
+// drops line ends at the end, which are never meant in a header.
 func block(lines []string, st style) string {
 	margin := -1
 	for _, line := range lines {
@@ -194,7 +191,7 @@ func block(lines []string, st style) string {
 	return fold(kept)
 }
 
-// fold joins lines with blanks; an empty line becomes a line end.
+// fold joins lines with spaces; an empty line becomes a line end.
 func fold(lines []string) string {
 	var b strings.Builder
 	gap := false
@@ -215,7 +212,7 @@ func fold(lines []string) string {
 	return b.String()
 }
 
-// quoted is the length of the quoted text that s begins with, or 0.
+// quoted returns the length of the quoted text at the start of s, or 0.
 func quoted(s string) int {
 	if s == "" || s[0] != '"' && s[0] != '\'' {
 		return 0
@@ -234,10 +231,10 @@ func quoted(s string) int {
 	return 0
 }
 
-// escapes are the letters that stand for something else after a backslash.
+// escapes are the meanings of letters after a backslash.
 var escapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", '0': "\x00", '"': `"`, '\\': `\`, '/': "/", ' ': " "}
 
-// unquote gives what a quoted text stands for.
+// unquote decodes a quoted text.
 func unquote(s string) string {
 	inner := s[1 : len(s)-1]
 	if s[0] == '\'' {
@@ -266,12 +263,10 @@ func unquote(s string) string {
 	return b.String()
 }
 
-// hexDigits is how many digits follow a letter that gives a character by its
-// number.
+// hexDigits is how many digits follow the letter of a numeric escape.
 var hexDigits = map[byte]int{'x': 2, 'u': 4, 'U': 8}
 
-// dropComment takes off a comment: a number sign between blanks. One that a
-// word touches, as in "issue #5", belongs to the text.
+// dropComment removes a comment: a number sign between spaces. In "issue #5" the sign belongs to the text.
 func dropComment(s string) string {
 	if n := quoted(s); n > 0 {
 		if rest := strings.TrimSpace(s[n:]); strings.HasPrefix(rest, "#") {

@@ -1,10 +1,8 @@
-// Package mention finds the files that a person names in a message as @path,
-// settles what each name stands for, and writes what was read of it as text for
-// the model.
+// Package mention finds the files that a user names in a message as @path, resolves the names, and
+// formats what was read as text for the model.
 //
-// It opens nothing itself: it looks names up, and what is to be read is read by
-// those who may. A name that cannot be read becomes a short note that says so;
-// nothing is left out in silence but words that only look like a name.
+// It opens no file itself: it only looks names up, and the caller reads the files. An unreadable name
+// becomes a short note. Only words that merely look like a name are dropped silently.
 package mention
 
 import (
@@ -16,17 +14,17 @@ import (
 	"coder/internal/authored/frontmatter"
 )
 
-// Limit is how many names of one message are looked at.
+// Limit is the maximum number of names used in one message.
 const Limit = 20
 
-// Ref is one name as it stands in a message: @path, @path:12 or @path:12-20.
+// Ref is one name in a message: @path, @path:12 or @path:12-20.
 type Ref struct {
 	Path     string
-	From, To int // lines, from 1; zero if none are given
+	From, To int // lines, from 1; zero if not given
 	Quoted   bool
 }
 
-// String is the name as it can be typed.
+// String returns the name as it can be typed.
 func (r Ref) String() string {
 	path := r.Path
 	if r.Quoted {
@@ -41,11 +39,11 @@ func (r Ref) String() string {
 	return "@" + path + ":" + strconv.Itoa(r.From) + "-" + strconv.Itoa(r.To)
 }
 
-// Quote is a path behind the quote that opens it.
+// Quote returns a quoted path.
 func Quote(path string) string { return `"` + strings.ReplaceAll(path, `"`, `\"`) }
 
-// unquote is the path that text, which stands behind a quote, begins with, and how long it
-// is there; ended says that the quote closes behind it.
+// unquote decodes the quoted path at the start of text, after its opening quote, and returns its length
+// there; ended reports whether the closing quote follows.
 func unquote(text string) (path string, length int, ended bool) {
 	for length < len(text) && text[length] != '"' {
 		if strings.HasPrefix(text[length:], `\"`) {
@@ -56,8 +54,7 @@ func unquote(text string) (path string, length int, ended bool) {
 	return strings.ReplaceAll(text[:length], `\"`, `"`), length, length < len(text)
 }
 
-// Find lists the names in text in the order in which they stand there, each
-// once. Addresses of mail hold none, nor does code.
+// Find returns the names in text, in order and each once. Email addresses contain none, nor does code.
 func Find(text string) []Ref {
 	var refs []Ref
 	seen := make(map[Ref]bool)
@@ -86,14 +83,13 @@ func Find(text string) []Ref {
 	return refs
 }
 
-// mayPrecede reports whether a name may begin behind a character: not in an
-// address of mail; Chinese needs no blank.
+// mayPrecede reports whether a name may begin after a character:
+// not in an email address; Chinese needs no space.
 func mayPrecede(before rune) bool {
 	return before >= utf8.RuneSelf || !strings.ContainsRune(`\@._%+-/`, before) && !word(before)
 }
 
-// Unfinished is the name that is being written at the end of text: where its
-// sign stands, and its path so far.
+// Unfinished returns the unfinished name at the end of text: the position of its sign, and its path so far.
 func Unfinished(text string) (start int, path string, ok bool) {
 	line := strings.LastIndexByte(text, '\n') + 1
 	for end := len(text); ; end = start {
@@ -117,13 +113,13 @@ func Unfinished(text string) (start int, path string, ok bool) {
 	}
 }
 
-// Plain reports whether a path can be named without quotes.
+// Plain reports whether a path needs no quotes.
 func Plain(path string) bool {
 	ref, length, ok := at("@" + path)
 	return ok && length == len("@"+path) && ref == Ref{Path: path}
 }
 
-// Parse reads a name without its sign: path, path:12 or path:12-20.
+// Parse parses a name without its sign: path, path:12 or path:12-20.
 func Parse(s string) Ref {
 	path, lines, ok := cutLines(s)
 	if !ok {
@@ -134,11 +130,11 @@ func Parse(s string) Ref {
 
 func word(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
-// ends are the signs that end a name which is not in quotes.
+// ends are the characters that end an unquoted name.
 const ends = "`,;\"'<>()[]{}|，。；：、！？（）《》“”‘’"
 
-// at reads the name that s, which begins with the sign, begins with. The length
-// is what has been looked at, whether it is a name or not.
+// at parses the name at the start of s, which begins with the sign.
+// length is the parsed length, whether it is a name or not.
 func at(s string) (ref Ref, length int, ok bool) {
 	rest := s[1:]
 	if inner, ok := strings.CutPrefix(rest, `"`); ok {
@@ -170,7 +166,7 @@ func at(s string) (ref Ref, length int, ok bool) {
 	return Parse(name), 1 + len(name), true
 }
 
-// cutLines takes the lines off the end of a name.
+// cutLines removes the line numbers from the end of a name.
 func cutLines(s string) (path string, lines [2]int, ok bool) {
 	i := strings.LastIndexByte(s, ':')
 	if i <= 0 {
@@ -188,7 +184,7 @@ func cutLines(s string) (path string, lines [2]int, ok bool) {
 	return s[:i], [2]int{from, to}, true
 }
 
-// number reads a number that is written in digits only.
+// number parses a number with digits only.
 func number(s string) (int, error) {
 	if strings.Trim(s, "0123456789") != "" {
 		return 0, strconv.ErrSyntax

@@ -11,15 +11,14 @@ import (
 	"coder/internal/host/workspace"
 )
 
-// Files is where names are looked up. A [workspace.Workspace] is one.
+// Files resolves names. A [workspace.Workspace] implements it.
 type Files interface {
-	// Locate gives the clean name of a path inside, links followed.
+	// Locate returns the clean name of a path inside, with links resolved.
 	Locate(path string) (string, error)
 	Stat(name string) (fs.FileInfo, error)
 }
 
-// Target is what a name stands for. Either it can be read, or Note says why it
-// cannot.
+// Target is a resolved name. Either it is readable, or Note says why not.
 type Target struct {
 	Ref
 	Named   Ref // as it is written in the message
@@ -28,7 +27,7 @@ type Target struct {
 	Note    string
 }
 
-// Certain reports whether nothing but a file can be meant, even if there is none.
+// Certain reports whether the name can only mean a file, even if that does not exist.
 func (t Target) Certain() bool {
 	p := t.Named.Path
 	beginning := func(s string) bool { return strings.HasPrefix(p, s) }
@@ -36,21 +35,20 @@ func (t Target) Certain() bool {
 		slices.Contains(shown, strings.ToLower(path.Ext(p)))
 }
 
-// shown are the endings of files that are shown to a model rather than read.
+// shown are the extensions of files that a model sees as they are, rather than as text.
 var shown = []string{".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"}
 
-// tries is how many words are looked up to find Limit names.
+// tries limits how many words are looked up to find Limit names.
 const tries = 10 * Limit
 
-// Resolve settles what names stand for, in order. A word that names no file
-// and does not look like the name of one is dropped; so are all names after the
-// first [Limit], which left counts.
+// Resolve resolves names, in order. It drops words that name no file and do not look like a file name,
+// and all names after the first [Limit]; left is the number of the latter.
 func Resolve(files Files, refs []Ref) (found []Target, left int) {
 	for i, r := range refs {
 		if len(found) == Limit || i == tries {
 			return found, len(refs) - i
 		}
-		var first error // of the name as it is written
+		var first error // error for the name as written
 		var t Target
 		for i, try := range readings(r) {
 			dir, err := lookup(files, try.Path)
@@ -65,7 +63,7 @@ func Resolve(files Files, refs []Ref) (found []Target, left int) {
 		}
 		isThere := errors.Is(first, workspace.ErrOutside) || errors.Is(first, errNotFile) || errors.Is(first, fs.ErrPermission)
 		likeFile := r.Quoted || r.From > 0 || strings.ContainsRune(r.Path, '/') || path.Ext(r.Path) != ""
-		if t.Note == "" || isThere || likeFile { // else it is a person's name
+		if t.Note == "" || isThere || likeFile { // else it is a user name
 			found = append(found, t)
 		}
 	}
@@ -89,9 +87,8 @@ func lookup(files Files, path string) (dir bool, err error) {
 
 var errNotFile = errors.New("it is neither a file nor a directory")
 
-// readings are the ways to read a name: with its lines, as the name of a file
-// that ends like lines, and up to the first letter of another script, as in
-// "@a.txt里".
+// readings returns the possible meanings of a name: with its lines, as a file name that ends like line
+// numbers, and up to the first letter of another script, as in "@a.txt里".
 func readings(r Ref) []Ref {
 	all := []Ref{r}
 	if r.Quoted {

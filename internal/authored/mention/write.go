@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Limits of what is written.
+// These limits apply to the formatted text.
 const (
 	MaxLines = 2000      // of one file
-	MaxBytes = 192 << 10 // of all files together
+	MaxBytes = 192 << 10 // of all files
 )
 
-// Reading is a target and what came of reading it: the result of the tool that
-// read the file or listed the directory, a JSON object.
+// Reading is a target and the result of reading it: the JSON object
+// from the tool that read the file or listed the directory.
 type Reading struct {
 	Target
 	Result string
 }
 
-// result is what the tools that read say, as far as it is used.
+// result is the relevant part of the reading tools' results.
 type result struct {
 	OK         bool     `json:"ok"`
 	Error      string   `json:"error"`
@@ -34,9 +34,8 @@ type result struct {
 	Size       int      `json:"size"`
 }
 
-// Write is what the model gets for what the person named: files as numbered
-// lines, directories as lists, and a note for whatever could not be read. Left
-// is how many names were not looked at.
+// Write returns the text for the model: files as numbered lines, directories as lists, and a note for
+// everything unreadable. left is the number of unused names.
 func Write(readings []Reading, left int) string {
 	if len(readings) == 0 {
 		return ""
@@ -56,7 +55,7 @@ func Write(readings []Reading, left int) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// Failure is why the tool did not read it, or "".
+// Failure returns why the tool could not read it, or "".
 func (r Reading) Failure() string {
 	var res result
 	if json.Unmarshal([]byte(r.Result), &res) == nil && !res.OK {

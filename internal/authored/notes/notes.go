@@ -1,5 +1,5 @@
-// Package notes reads the memory that a person owns: folders of Markdown files, an
-// entry each. The first line of an entry says it in short, and is its line in the index.
+// Package notes reads the user's memory: folders of Markdown files, one entry each. The first line of
+// an entry summarizes it, and is its line in the index.
 package notes
 
 import (
@@ -15,24 +15,24 @@ import (
 	"coder/internal/core/clip"
 )
 
-// Limits of what is read, and of what is written.
+// These limits apply to reading and writing.
 const (
 	MaxEntry   = 8 << 10
 	maxEntries = 200 // of a folder
 	maxIndex   = 4 << 10
 	maxLine    = 160 // bytes of a line of the index
-	maxName    = 40  // letters of a name that is made of a text
+	maxName    = 40  // letters of a name made from a text
 )
 
-// Entry is something to remember.
+// Entry is an entry of the memory.
 type Entry struct {
 	Name string // of its file, without .md
 	Text string
-	Path string // of its file, for people
-	Own  bool   // it is the person's own, for all projects
+	Path string // of its file, for display
+	Own  bool   // the user's own, for all projects
 }
 
-// Line says the entry in short; more reports whether there is more of it.
+// Line returns the entry's summary; more reports whether the entry has more text.
 func (e Entry) Line() (line string, more bool) {
 	line, rest, _ := strings.Cut(e.Text, "\n")
 	line = strings.TrimSpace(strings.TrimLeft(line, "#-* "))
@@ -40,16 +40,15 @@ func (e Entry) Line() (line string, more bool) {
 	return short, short != line || strings.TrimSpace(rest) != ""
 }
 
-// List reads the entries of a project and of the person, by name, and names the files that
-// are left out. A folder without files is not read. The project's entry takes precedence
-// over the person's of the same name.
+// List reads the entries of a project and of the user, by name, and reports skipped files. It does not
+// read a folder without files. A project's entry takes precedence over the user's with the same name.
 func List(project, own frontmatter.Root) (entries []Entry, bad []frontmatter.Warning) {
 	var found frontmatter.Found[Entry]
 	for _, folder := range []frontmatter.Root{project, own} {
 		if folder.Files == nil {
 			continue
 		}
-		list, _ := fs.ReadDir(folder.Files, ".") // there may be none
+		list, _ := fs.ReadDir(folder.Files, ".") // the folder may be missing
 		if len(list) > maxEntries {
 			found.Warn(folder.Path, "only the first %d files are used", maxEntries)
 			list = list[:maxEntries]
@@ -77,7 +76,7 @@ func List(project, own frontmatter.Root) (entries []Entry, bad []frontmatter.War
 	return found.Items, found.Warnings
 }
 
-// Index names the entries for the model, a line each; empty without entries.
+// Index lists the entries for the model, one per line; "" without entries.
 func Index(entries []Entry) string {
 	var b strings.Builder
 	for i, e := range entries {
@@ -95,7 +94,7 @@ func Index(entries []Entry) string {
 	return b.String()
 }
 
-// Name makes a name of the first words of a text. It is none of those taken.
+// Name makes a name from the first words of a text. taken reports the names already in use.
 func Name(text string, taken func(name string) bool) string {
 	words := strings.FieldsFunc(strings.ToLower(Entry{Text: text}.firstLine()), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -124,7 +123,7 @@ func Name(text string, taken func(name string) bool) string {
 
 func (e Entry) firstLine() string { line, _ := e.Line(); return line }
 
-// ValidName reports whether a name can be that of an entry.
+// ValidName reports whether an entry may have this name.
 func ValidName(name string) bool {
 	return name != "" && len(name) <= 100 && !strings.HasPrefix(name, ".") && strings.IndexFunc(name, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.", r)

@@ -14,14 +14,13 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// Book is where it is written down which plugins a person added: a folder of their
-// own, with a file for each.
+// Book is the record of the user's plugins: a folder of the user's own, with a file for each.
 type Book struct {
-	Dir string // empty remembers nothing
+	Dir string // empty: no record
 	Now func() time.Time
 }
 
-// Added is a plugin that the person added. Where Err is set it is off.
+// Added is a plugin that the user added. It is off if Err is set.
 type Added struct {
 	Plugin
 	Origin Origin
@@ -38,11 +37,11 @@ type entry struct {
 	Pin
 }
 
-// ErrChanged reports that a folder is not what the person agreed to.
+// ErrChanged means that a folder differs from what the user agreed to.
 var ErrChanged = errors.New("its folder changed since you added it")
 
-// Look reads the plugin in a folder, and what the folder holds. That is taken down
-// first: what changes while a person thinks about it is not what they agree to.
+// Look reads the plugin in a folder, and pins the folder's content.
+// The pin comes first: the user does not agree to later changes.
 func (b Book) Look(dir string) (Plugin, Pin, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -85,7 +84,7 @@ func (b Book) Remove(name string) error {
 	return err
 }
 
-// Load reads the plugins that were added, by name.
+// Load reads the added plugins, sorted by name.
 func (b Book) Load() (all []Added, err error) {
 	if b.Dir == "" {
 		return nil, nil
@@ -120,8 +119,8 @@ func (b Book) Load() (all []Added, err error) {
 	return all, nil
 }
 
-// Holds reports whether a folder still holds what the person agreed to. As long as
-// the system noted no change the contents are not read.
+// Holds reports whether a folder still has the content that the user agreed to. It does not read the
+// content as long as the stamp is unchanged.
 func (b Book) Holds(a *Added) error {
 	if _, err := os.Stat(a.entry.Path); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("folder %s no longer exists", a.entry.Path)
@@ -138,7 +137,7 @@ func (b Book) Holds(a *Added) error {
 	}
 	if now.Stamp != "" {
 		a.entry.Pin = now
-		_ = write(a.file, a.entry) // else the contents are read again next time
+		_ = write(a.file, a.entry) // else the next check re-reads the content
 	}
 	return nil
 }

@@ -16,35 +16,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pin is what a folder held at some time. Hash is over names, contents and leave to
-// be run. Stamp is over what the system notes of each file: it is the same only if
-// nothing was written since, for nobody but the system sets the time of the last
-// change. It is empty where that time was too near to tell.
+// Pin identifies a folder's content at some time. Hash covers names, contents and execute permission.
+// Stamp covers the system's metadata of each file: it is equal only if nothing was written since,
+// because only the system sets the change time. It is empty if that time was too recent to be sure.
 type Pin struct {
 	Hash  string `json:"hash"`
 	Stamp string `json:"stamp,omitempty"`
 }
 
 const (
-	// unpinned is what a folder holds that does not count: a repository changes
-	// whenever it is looked at. Nothing of a plugin is read there, and nothing of
-	// a plugin that runs sees it.
+	// unpinned is what does not count in a folder: a repository changes whenever git reads it. coder reads
+	// no part of a plugin there, and the plugin's programs do not see it.
 	unpinned = ".git"
 
 	maxEntries = 20000
 	maxBytes   = 256 << 20
-	// settled is how old the last change must be for a stamp to count: two writes
-	// may fall into one tick of the system's clock.
+	// settled is the minimum age of the last change for a valid stamp:
+	// two writes may fall into one tick of the system's clock.
 	settled = 2 * time.Second
 )
 
-// Unpinned is what of the folder a person did not agree to, if it is there. What
-// the plugin runs must not see it.
+// Unpinned returns the part of the folder that the pin does not cover. The plugin's programs must not see it.
 func (p Plugin) Unpinned() string { return filepath.Join(p.Dir, unpinned) }
 
-// pin takes down what dir holds.
+// pin returns the pin of dir.
 func pin(dir string, now time.Time) (p Pin, err error) {
-	stamp, last, err := stamp(dir) // first: what changes meanwhile has another one
+	stamp, last, err := stamp(dir) // first, so that later changes alter the stamp
 	if err != nil {
 		return p, err
 	}
@@ -78,8 +75,7 @@ func pin(dir string, now time.Time) (p Pin, err error) {
 	return p, err
 }
 
-// stamp sums up what the system notes of the files in dir, and tells when the
-// last of them was changed.
+// stamp hashes the metadata of the files in dir, and returns the time of the last change.
 func stamp(dir string) (sum string, last time.Time, err error) {
 	all := sha256.New()
 	err = walk(dir, func(name string, st *unix.Stat_t) error {
@@ -93,7 +89,7 @@ func stamp(dir string) (sum string, last time.Time, err error) {
 	return hex.EncodeToString(all.Sum(nil)), last, err
 }
 
-// walk visits everything in dir, in order. It refuses what a plugin cannot hold.
+// walk visits everything in dir, in order. It returns an error for anything that a plugin cannot contain.
 func walk(dir string, visit func(name string, st *unix.Stat_t) error) error {
 	entries, size := 0, int64(0)
 	return filepath.WalkDir(dir, func(full string, d fs.DirEntry, err error) error {

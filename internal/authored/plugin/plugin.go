@@ -1,9 +1,8 @@
-// Package plugin reads plugins: folders in which somebody publishes commands,
-// skills, agents, hooks and MCP servers together, in the layout that people share.
+// Package plugin reads plugins: folders in which somebody publishes commands, skills, agents, hooks and
+// MCP servers together, in the common layout.
 //
-// It runs nothing and decides nothing. A plugin is read whole or not at all, never
-// through a link that leads out of its folder, and is used only as long as the
-// folder holds what it held when the person agreed to it ([Book]).
+// It runs nothing and decides nothing. A plugin is read completely or not at all, never through a link out of
+// its folder, and is used only as long as the folder has the content that the user agreed to ([Book]).
 package plugin
 
 import (
@@ -24,18 +23,18 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// Plugin is what a folder brings.
+// Plugin is the content of a plugin folder.
 type Plugin struct {
-	Name        string // small letters, digits, - and _
+	Name        string // lowercase letters, digits, - and _
 	Version     string
 	Description string
 	Dir         string // absolute, without links
 
 	Commands, Skills, Agents []frontmatter.Root
 	Hooks                    []map[string]json.RawMessage // by event
-	Servers                  [][]byte                     // each the text of a file of MCP servers
+	Servers                  [][]byte                     // each the content of an MCP server file
 	LSP                      [][]byte                     // each the text of a file of language servers
-	Unused                   []string                     // parts of other sorts, which are left alone
+	Unused                   []string                     // unsupported kinds of parts
 }
 
 const (
@@ -46,10 +45,10 @@ const (
 	lspFile      = ".lsp.json"
 
 	maxName = 64
-	maxFile = 1 << 20 // of a file that is read at the start
+	maxFile = 1 << 20 // of a file that is read at startup
 )
 
-// manifest is plugin.json. What else stands in it is for others.
+// manifest is plugin.json. Other members are ignored.
 type manifest struct {
 	Name        string          `json:"name"`
 	Version     string          `json:"version"`
@@ -64,7 +63,7 @@ type manifest struct {
 	LSPServers   json.RawMessage `json:"lspServers"`
 }
 
-// Read reads the plugin in a folder. Its error says what is wrong with it.
+// Read reads the plugin in a folder. Its error says what is wrong.
 func Read(dir string) (Plugin, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -76,7 +75,7 @@ func Read(dir string) (Plugin, error) {
 	return readChecked(real)
 }
 
-// readChecked reads the plugin in a folder out of which nothing leads.
+// readChecked reads the plugin in a folder without links out of it.
 func readChecked(real string) (Plugin, error) {
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
 		return Plugin{}, errors.New("it is not a folder")
@@ -143,7 +142,7 @@ func (r *reader) read() error {
 	return nil
 }
 
-// manifest reads plugin.json. A plugin without is called as its folder.
+// manifest reads plugin.json. A plugin without one has the name of its folder.
 func (r *reader) manifest() (m manifest, found bool, err error) {
 	text, err := r.files.Read(manifestFile, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -158,8 +157,8 @@ func (r *reader) manifest() (m manifest, found bool, err error) {
 	return m, true, nil
 }
 
-// roots finds the folders of one sort: the usual one, and those the manifest
-// names, which may also be single files, or skills.
+// roots finds the folders of one kind: the usual one, and those in
+// the manifest, which may also be single files, or skills.
 func (r *reader) roots(into *[]frontmatter.Root, usual string, more jsonx.List) error {
 	seen := map[string]bool{}
 	for _, name := range slices.Concat([]string{usual}, more) {
@@ -183,7 +182,7 @@ func (r *reader) roots(into *[]frontmatter.Root, usual string, more jsonx.List) 
 			at = path.Dir(at)
 		}
 		folder := filepath.Join(r.p.Dir, at)
-		root.Path, root.Files = filepath.ToSlash(folder), repofile.OwnDir(folder) // nothing leads out of it
+		root.Path, root.Files = filepath.ToSlash(folder), repofile.OwnDir(folder) // no link leads out of it
 		*into = append(*into, root)
 	}
 	return nil
@@ -195,8 +194,8 @@ func (r *reader) isSkill(at string) bool {
 	return err == nil
 }
 
-// texts are what the usual file holds, and what the manifest says: the thing
-// itself, or files that hold it.
+// texts returns the content of the usual file, and of the
+// manifest's entry: the content itself, or files that have it.
 func (r *reader) texts(key, usual string, given json.RawMessage) (texts [][]byte, err error) {
 	names := jsonx.List{}
 	switch text := bytes.TrimSpace(given); {
@@ -226,7 +225,7 @@ func (r *reader) texts(key, usual string, given json.RawMessage) (texts [][]byte
 	return texts, nil
 }
 
-// inside is a path of the manifest, as far as what a person agrees to goes.
+// inside returns a path of the manifest if the pin covers it.
 func inside(name string) (string, error) {
 	at := path.Clean(filepath.ToSlash(name))
 	if !filepath.IsLocal(at) || slices.Contains(strings.Split(at, "/"), unpinned) {
@@ -235,7 +234,7 @@ func inside(name string) (string, error) {
 	return at, nil
 }
 
-// byEvent reads hooks: an object of events, alone or under hooks.
+// byEvent parses hooks: an object of events, alone or under hooks.
 func byEvent(text []byte) (by map[string]json.RawMessage, err error) {
 	var file struct {
 		Hooks map[string]json.RawMessage `json:"hooks"`
@@ -256,8 +255,7 @@ func byEvent(text []byte) (by map[string]json.RawMessage, err error) {
 
 func trimBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) }
 
-// validName reports whether a plugin may have this name: it stands in the names of
-// commands and tools.
+// validName reports whether a plugin may have this name, which becomes part of command and tool names.
 func validName(name string) bool {
 	const letters, others = "abcdefghijklmnopqrstuvwxyz0123456789", "-_"
 	return name != "" && len(name) <= maxName && strings.Trim(name, letters+others) == "" && !strings.ContainsAny(name[:1], others)

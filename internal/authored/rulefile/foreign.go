@@ -10,14 +10,14 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// foreign are rule files of other agents that apply to every file.
+// foreign are the rule files of other agents that apply to every file.
 var foreign = []string{".cursorrules", ".windsurfrules", "GEMINI.md", ".github/copilot-instructions.md"}
 
 // kind is a folder of rule files whose header says when they apply.
 type kind struct {
 	folder string
 	suffix string
-	// applies reads the patterns of a header; always says that the rule needs none.
+	// applies returns the patterns in a header; always means that the rule needs none.
 	applies func(f frontmatter.File) (globs []string, always bool)
 }
 
@@ -36,7 +36,7 @@ var kinds = []kind{
 	}},
 }
 
-// patterns are the file patterns of a header's field.
+// patterns returns the file patterns in a header's field.
 func patterns(v frontmatter.Value) []string {
 	var globs []string
 	for _, g := range v.Words() {
@@ -47,8 +47,8 @@ func patterns(v frontmatter.Value) []string {
 	return globs
 }
 
-// listed reads the rules of one kind below a folder. A rule that is meant for when
-// the model asks for it is named, with its description.
+// listed reads the rules of one kind below a folder. A rule that
+// the model loads on demand is named with its description.
 func (s *search) listed(dir string, k kind) (always []Rule, when []conditional) {
 	var index strings.Builder
 	base := filepath.Join(dir, filepath.FromSlash(k.folder))
@@ -95,7 +95,7 @@ func (c conditional) matches(file string) bool {
 	return false
 }
 
-// aider reads the files that Aider is told to read.
+// aider reads the files in Aider's configuration.
 func (s *search) aider(dir string) (rules []Rule) {
 	conf, err := s.Rule(s.root, filepath.Join(dir, ".aider.conf.yml"))
 	if err != nil {

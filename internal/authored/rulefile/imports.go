@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// withImports reads a file and those that it imports by @path, importDeep levels
-// down. Without trust nothing is imported.
+// withImports reads a file and the files that it imports by @path,
+// importDeep levels deep. Without trust it imports nothing.
 func (s *search) withImports(root, file string, deep int) []Rule {
 	rule, ok := s.take(root, file)
 	if !ok {
@@ -25,11 +25,10 @@ func (s *search) withImports(root, file string, deep int) []Rule {
 	return rules
 }
 
-// homeFolders are the folders of a home that rules may be imported from.
+// homeFolders are the folders of a home that rules may import from.
 var homeFolders = []string{".claude", ".coder", ".codex", ".gemini", ".agents"}
 
-// resolve finds the file that an import names: in the project, or in one of the
-// home's folders for rules.
+// resolve finds the file of an import: in the project, or in one of the home's folders for rules.
 func (s *search) resolve(root, from, name string) (file, within string, ok bool) {
 	inHome, tilde := strings.CutPrefix(name, "~/")
 	switch {
@@ -41,7 +40,7 @@ func (s *search) resolve(root, from, name string) (file, within string, ok bool)
 		file = filepath.Join(filepath.Dir(from), filepath.FromSlash(name))
 	}
 	if s.root != "" && below(s.root, file) {
-		return file, s.root, root != "" // the person's own rules import no file of a project
+		return file, s.root, root != "" // the user's own rules import no project file
 	}
 	for _, folder := range homeFolders {
 		if s.home != "" && below(filepath.Join(s.home, folder), file) {
@@ -56,7 +55,7 @@ func below(dir, file string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// isProse reports whether a name is that of a text for people.
+// isProse reports whether a name is a text file's.
 func isProse(name string) bool {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".md", ".mdc", ".markdown", ".txt", ".rst":
@@ -65,8 +64,7 @@ func isProse(name string) bool {
 	return false
 }
 
-// imports lists the paths that a text imports: words that begin with @ and name a
-// text file, outside code.
+// imports returns the paths that a text imports: words that begin with @ and name a text file, outside code.
 func imports(text string) (names []string) {
 	fenced := ""
 	for line := range strings.Lines(text) {
@@ -83,7 +81,7 @@ func imports(text string) (names []string) {
 			continue
 		}
 		for i, part := range strings.Split(trimmed, "`") {
-			if i%2 == 1 { // code
+			if i%2 == 1 { // a code span
 				continue
 			}
 			for word := range strings.FieldsSeq(part) {
@@ -97,7 +95,7 @@ func imports(text string) (names []string) {
 	return names
 }
 
-// fenceOf is the sign that a line begins or ends a block of code with.
+// fenceOf returns the sign at the start of a line that begins or ends a code block.
 func fenceOf(line string) string {
 	for _, fence := range []string{"```", "~~~"} {
 		if strings.HasPrefix(line, fence) {

@@ -1,10 +1,8 @@
-// Package rulefile finds the instructions that a person and a project have
-// written for coding agents: AGENTS.md and CLAUDE.md, and the rules of Cursor,
-// Copilot, Gemini, Windsurf and Aider.
+// Package rulefile finds the instructions of a user and a project for coding agents: AGENTS.md and
+// CLAUDE.md, and the rules of Cursor, Copilot, Gemini, Windsurf and Aider.
 //
-// Rules without a condition are in the prompt from the start. Rules of a folder
-// below the workspace, and rules for certain files, apply when work reaches such
-// a file ([Book.For]).
+// Rules without a condition are in the prompt from the start. Rules of a folder below the workspace,
+// and rules for certain files, apply when a turn reaches such a file ([Book.For]).
 package rulefile
 
 import (
@@ -18,13 +16,13 @@ import (
 	"sync"
 )
 
-// Rule is one file of instructions.
+// Rule is one rule file.
 type Rule struct {
 	Path string
 	Text string
 }
 
-// Text is rules as the model reads them.
+// Text returns rules as text for the model.
 func Text(rules []Rule) string {
 	var b strings.Builder
 	for _, r := range rules {
@@ -33,34 +31,34 @@ func Text(rules []Rule) string {
 	return b.String()
 }
 
-// Reasons why a rule file is not used.
+// These errors say why a rule file is not used.
 var (
 	ErrNotText = errors.New("it is not text")
 	ErrTooMany = fmt.Errorf("only the first %d rule files and %d KB are used", maxFiles, maxBytes>>10)
 )
 
-// Finder reads rule files. Read returns the beginning of the file at path; root is
-// the folder that the file must not lead out of, "" for the person's own files.
-// Names lists the files below a folder of the project, as paths from it.
+// Finder reads rule files. Read returns the beginning of the file at path; root
+// is the folder that the file must not lead out of, "" for the user's own files.
+// Names lists the files below a folder of the project, relative to it.
 type Finder struct {
 	Read   func(root, path string) ([]byte, error)
 	Exists func(path string) bool
 	Names  func(root, dir string) []string
-	// Excluded, which may be nil, reports whether the person wants a file left out.
+	// Excluded, which may be nil, reports whether the user excluded a file.
 	Excluded func(path string) bool
 }
 
-// Place says where to look.
+// Place says where to search.
 type Place struct {
-	Own     []string // the person's own files
-	Home    string   // the person's home, for imports that begin with ~/
+	Own     []string // the user's own files
+	Home    string   // the user's home, for imports that begin with ~/
 	Dir     string   // the workspace
-	Trusted bool     // the person trusts the workspace
+	Trusted bool     // the user trusts the workspace
 }
 
-// Book is the rules of a workspace.
+// Book has the rules of a workspace.
 type Book struct {
-	Rules []Rule // apply from the start, the strongest last
+	Rules []Rule // apply from the start, highest precedence last
 
 	dir    string
 	search *search
@@ -73,21 +71,20 @@ type Book struct {
 // conditional is a rule for the files that match a pattern.
 type conditional struct {
 	Rule
-	base  string // the folder that the patterns begin in
+	base  string // the folder that the patterns are relative to
 	globs []string
 }
 
-// Limits of what is read.
+// These limits apply to rule files.
 const (
 	maxFiles   = 100
 	maxBytes   = 256 << 10
 	importDeep = 5
 )
 
-// Find collects the rules that apply in a workspace: the person's own first, then
-// those of each folder from the repository's root down to the workspace. Without
-// trust that is one file a folder, AGENTS.md or else CLAUDE.md. Each file that
-// cannot be used is reported in an error of its own.
+// Find collects the rules that apply in a workspace: the user's own first, then those of each folder
+// from the repository's root down to the workspace. Without trust that is one file per folder,
+// AGENTS.md or else CLAUDE.md. Each unusable file has its own error.
 func (f Finder) Find(p Place) (*Book, []error) {
 	s := &search{Finder: f, home: p.Home, trusted: p.Trusted, seen: make(map[string]bool)}
 	b := &Book{dir: p.Dir, search: s}
@@ -103,9 +100,8 @@ func (f Finder) Find(p Place) (*Book, []error) {
 	return b, s.bad
 }
 
-// For returns the rules that apply to a file because of where it is or what it is
-// called. Those in [Book.Rules] are not among them.
-// Files that cannot be used are reported when they are first met.
+// For returns the rules that apply to a file because of its folder or its name, besides [Book.Rules].
+// It reports unusable files when it first meets them.
 func (b *Book) For(file string) (rules []Rule, bad []error) {
 	rel, err := filepath.Rel(b.dir, file)
 	if err != nil || !filepath.IsLocal(rel) || !b.search.trusted {
@@ -137,7 +133,7 @@ func (b *Book) For(file string) (rules []Rule, bad []error) {
 	return rules, b.search.bad
 }
 
-// search is one walk through rule files: no file, and no text, is taken twice.
+// search is one search for rule files. It uses no file, and no text, twice.
 type search struct {
 	Finder
 	home    string
@@ -146,11 +142,11 @@ type search struct {
 	seen    map[string]bool // paths and texts
 	files   int
 	bytes   int
-	full    bool // and it was reported
+	full    bool // the limit was reached and reported
 	bad     []error
 }
 
-// The names of rule files that a folder may have.
+// These are the names of rule files in a folder.
 const (
 	agentsFile   = "AGENTS.md"
 	overrideFile = "AGENTS.override.md"
@@ -173,8 +169,7 @@ func (s *search) folder(dir string) (always []Rule, when []conditional) {
 	return append(always, s.agents(dir)...), when
 }
 
-// agents reads AGENTS.md and CLAUDE.md of one folder; those of a folder that nobody
-// trusts are one file.
+// agents reads AGENTS.md and CLAUDE.md of one folder; in an untrusted folder only one of them.
 func (s *search) agents(dir string) (rules []Rule) {
 	choices := [][]string{{agentsFile, claudeFile}}
 	if s.trusted {
@@ -191,7 +186,7 @@ func (s *search) agents(dir string) (rules []Rule) {
 	return rules
 }
 
-// take reads one file, unless it or the same text was read before.
+// take reads one file, unless it or the same text was already read.
 func (s *search) take(root, path string) (Rule, bool) {
 	if s.seen[path] || s.Excluded != nil && s.Excluded(path) {
 		return Rule{}, false
@@ -234,7 +229,7 @@ func (f Finder) Rule(root, path string) (Rule, error) {
 	return Rule{Path: path, Text: string(bytes.ToValidUTF8(text, []byte("\uFFFD")))}, nil
 }
 
-// foldersDown lists the folders from the repository's root to dir.
+// foldersDown returns the folders from the repository's root to dir.
 func (f Finder) foldersDown(dir string) []string {
 	var up []string
 	for d := dir; ; d = filepath.Dir(d) {

@@ -10,15 +10,15 @@ import (
 	"coder/internal/core/clip"
 )
 
-// Loaded is a skill ready to be followed.
+// Loaded is a skill with its text.
 type Loaded struct {
 	Skill
-	Body  string   // with the arguments put in
-	Cut   bool     // the body was too long and ends early
-	Files []string // what lies beside SKILL.md, by path from its folder
+	Body  string   // with the arguments inserted
+	Cut   bool     // the body was too long and is cut
+	Files []string // the other files in the skill's folder, relative to it
 }
 
-// Text is the skill as the model reads it.
+// Text returns the skill as text for the model.
 func (l Loaded) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<skill name=%q>\n%s\n", l.Name, l.Body)
@@ -32,12 +32,11 @@ func (l Loaded) Text() string {
 	return b.String()
 }
 
-// placeholder is where arguments go.
+// placeholder marks where to insert arguments.
 const placeholder = "$ARGUMENTS"
 
-// Load reads the body of a skill and puts args into it: where it says
-// $ARGUMENTS, else at its end. The error is [ErrNotFound] if there is no such
-// skill, and says so in words fit for the model.
+// Load reads the body of a skill and inserts args: in place of $ARGUMENTS, else at the end. The error
+// is [ErrNotFound] if the skill does not exist, with a text suitable for the model.
 func (c *Catalogue) Load(name, args string) (Loaded, error) {
 	s, ok := c.Find(name)
 	if !ok {
@@ -65,7 +64,7 @@ func (c *Catalogue) Load(name, args string) (Loaded, error) {
 	return Loaded{Skill: s, Body: body, Cut: cut, Files: s.files()}, nil
 }
 
-// files lists what lies in the skill's folder, two levels deep.
+// files lists the files in the skill's folder, two levels deep.
 func (s Skill) files() []string {
 	if s.text != "" {
 		return nil
@@ -76,7 +75,7 @@ func (s Skill) files() []string {
 		rel := strings.TrimPrefix(p, dir+"/")
 		switch {
 		case err != nil || p == dir:
-			return nil // what cannot be read is not named
+			return nil // omit unreadable ones
 		case len(found) == maxFiles:
 			return fs.SkipAll
 		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || strings.Count(rel, "/") > 0):
@@ -89,8 +88,8 @@ func (s Skill) files() []string {
 	return found
 }
 
-// Summary is the list of skills for the system prompt, one line each, at most
-// limit bytes. What does not fit is counted.
+// Summary returns the list of skills for the system prompt, one line
+// each, at most limit bytes. It counts the skills that do not fit.
 func Summary(skills []Skill, limit int) string {
 	var b strings.Builder
 	for i, s := range skills {

@@ -1,9 +1,8 @@
-// Package skills finds the skills a person or a project has written down and
-// loads the one that is wanted. A skill is a folder with a SKILL.md: a header
-// that says what it is for, and a body that says how.
+// Package skills finds the skills of a user or a project and loads one on demand. A skill is a folder
+// with a SKILL.md: a header that says what it is for, and a body that says how.
 //
-// Nothing is read before it is asked for, only headers are read to list skills,
-// and one broken skill never hides the others: it becomes a [Warning].
+// Nothing is read before it is needed, listing reads only headers, and
+// one broken skill never hides the others: it becomes a [Warning].
 package skills
 
 import (
@@ -19,51 +18,50 @@ import (
 	"coder/internal/authored/frontmatter"
 )
 
-// Limits of what is read and shown.
+// These limits apply to reading and display.
 const (
 	maxName        = 64       // characters
 	maxDescription = 1024     // characters
-	maxFolders     = 500      // looked at in each root
+	maxFolders     = 500      // examined in each root
 	headerBytes    = 64 << 10 // of a SKILL.md, to list it
 	bodyBytes      = 96 << 10 // of a SKILL.md, to load it
-	maxFiles       = 50       // named beside a loaded skill
+	maxFiles       = 50       // listed with a loaded skill
 )
 
-// Root is a folder whose folders may be skills, and Warning what is wrong there.
+// Root is a folder whose folders may be skills, and Warning a problem there.
 type (
 	Root    = frontmatter.Root
 	Warning = frontmatter.Warning
 )
 
-// Skill is what is known of a skill before it is loaded.
+// Skill is the header of a skill that is not loaded yet.
 type Skill struct {
 	Name          string
-	Short         string // the same without the plugin it came with; empty if it came with none
+	Short         string // Name without its plugin; empty if it has none
 	Description   string
 	License       string
 	Compatibility string
 	AllowedTools  []string
 	Metadata      map[string]string
-	Fields        map[string]frontmatter.Value // the whole header, unknown fields too
-	Path          string                       // of its SKILL.md, for people; empty if it is built in
+	Fields        map[string]frontmatter.Value // the whole header, including unknown fields
+	Path          string                       // of its SKILL.md, for display; empty if it is built in
 
 	root Root
 	file string // in root
 	text string // of a built-in skill
 }
 
-// About is what the skill is for, in the words for people: those of its
-// metadata, or else its description.
+// About returns the skill's purpose for display: from its metadata, or else its description.
 func (s Skill) About() string { return cmp.Or(s.Metadata["about"], s.Description) }
 
-// ErrNotFound reports that there is no such skill.
+// ErrNotFound means that the skill does not exist.
 var ErrNotFound = errors.New("no such skill")
 
-// Catalogue is the skills of several roots. It is safe for concurrent use.
+// Catalogue has the skills of several roots. It is safe for concurrent use.
 type Catalogue struct{ *frontmatter.Catalogue[Skill] }
 
-// New returns the catalogue of roots, strongest first: of two skills with one
-// name, the one in the earlier root counts, and a built-in one comes last.
+// New returns the catalogue of roots in order of precedence: of two skills with one name, the one in
+// the earlier root counts; built-in skills come last.
 func New(roots ...Root) *Catalogue {
 	return &Catalogue{frontmatter.NewCatalogue(func() found {
 		var all found
@@ -83,7 +81,7 @@ func New(roots ...Root) *Catalogue {
 
 type found = frontmatter.Found[Skill]
 
-// Find returns the skill of that name, or else the one that alone has it in short.
+// Find returns the skill with that name, or else the only one with that short name.
 func (c *Catalogue) Find(name string) (Skill, bool) {
 	name = strings.TrimSpace(name)
 	skills, _ := c.List()
@@ -94,8 +92,7 @@ func (c *Catalogue) Find(name string) (Skill, bool) {
 	return skills[i], true
 }
 
-// folders lists what may be a skill in root, by name. A root that does not
-// exist is not worth a word.
+// folders returns the folders in root that may be skills, by name. A missing root is no problem.
 func folders(all *found, root Root) []string {
 	if root.Only != nil {
 		return root.Only
@@ -120,7 +117,7 @@ func folders(all *found, root Root) []string {
 	return names
 }
 
-// fileNames are what the file of a skill may be called.
+// fileNames are the accepted names of a skill's file.
 var fileNames = []string{"SKILL.md", "skill.md"}
 
 // readHeader reads the header of the skill in folder, if there is one.
@@ -151,8 +148,8 @@ func readHeader(all *found, root Root, folder string) {
 	}
 }
 
-// parse makes a skill of the text of its file. A name that is missing or not
-// allowed is replaced by the folder's, if that is one.
+// parse parses the text of a skill's file. It replaces a
+// missing or invalid name by the folder's, if that is valid.
 func parse(text, folder string) (Skill, []string, error) {
 	f, err := frontmatter.Parse(text)
 	if err != nil {
@@ -185,8 +182,8 @@ func parse(text, folder string) (Skill, []string, error) {
 	}, problems, nil
 }
 
-// ValidName reports whether a skill may have this name: words of small letters
-// and digits, joined by single dashes.
+// ValidName reports whether a skill may have this name: words of
+// lowercase letters and digits, joined by single dashes.
 func ValidName(name string) bool {
 	if name == "" || len(name) > maxName {
 		return false

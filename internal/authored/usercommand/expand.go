@@ -9,28 +9,27 @@ import (
 	"coder/internal/authored/frontmatter"
 )
 
-// Kind is what a segment asks for.
+// Kind is what a segment requests.
 type Kind uint8
 
-// The kinds. The zero Kind is text, which asks for nothing.
+// The kinds. The zero Kind is text, which requests nothing.
 const (
 	Text  Kind = iota
-	Shell      // run Text as a command and put its output in
-	File       // read the file Text names, perhaps with :12 or :12-20, and put it in
+	Shell      // run Text as a command and insert its output
+	File       // insert the file named in Text, perhaps with :12 or :12-20
 )
 
-// Segment is a piece of an expanded command. Raw is how it was written, with
-// the arguments put in: what stands there if nobody fills it.
+// Segment is a part of an expanded command. Raw is its source
+// with the arguments inserted, used if there is no result.
 type Segment struct {
 	Kind Kind
 	Text string
 	Raw  string
 }
 
-// Expand puts args into the body of a command and takes it apart. A shell
-// command is written as an exclamation mark before backticks, a file as @path;
-// inside code neither is special. Arguments go where the body says $ARGUMENTS,
-// $1, $2 … (\$ is a plain dollar sign), or to the end if it says nothing.
+// Expand inserts args into the body of a command and splits it into segments. A shell command is an
+// exclamation mark before backticks, a file is @path; inside code neither is special. Arguments replace
+// $ARGUMENTS, $1, $2 … (\$ is a plain dollar sign), or follow the body if it has no placeholder.
 func Expand(body, args string) []Segment {
 	a := arguments{all: strings.TrimSpace(args)}
 	a.each = fields(a.all)
@@ -49,8 +48,8 @@ func Expand(body, args string) []Segment {
 	return segments
 }
 
-// Fill joins segments into the text for the model. results holds what segments
-// asked for, by their index; one without a result stands as it was written.
+// Fill joins segments into the text for the model. results has the results of segments by index; a
+// segment without a result stays as written.
 func Fill(segments []Segment, results map[int]string) string {
 	var b strings.Builder
 	for i, s := range segments {
@@ -63,7 +62,7 @@ func Fill(segments []Segment, results map[int]string) string {
 	return b.String()
 }
 
-// parse takes a body apart, placeholders as they are.
+// parse splits a body into segments and leaves placeholders unchanged.
 func parse(body string) []Segment {
 	p := parser{before: ' '}
 	for line, code := range frontmatter.Lines(body) {
@@ -81,7 +80,7 @@ func parse(body string) []Segment {
 type parser struct {
 	out    []Segment
 	plain  strings.Builder
-	before rune // what stands before the place we are at
+	before rune // the previous character
 }
 
 func (p *parser) flush() {
@@ -96,7 +95,7 @@ func (p *parser) take(s Segment) {
 	p.out = append(p.out, s)
 }
 
-// line reads one line outside blocks of code.
+// line parses one line outside code blocks.
 func (p *parser) line(line string) {
 	for i := 0; i < len(line); {
 		r, size := utf8.DecodeRuneInString(line[i:])
@@ -128,7 +127,7 @@ func (p *parser) line(line string) {
 	}
 }
 
-// fileAt reads @path or @"path with blanks" at the start of s.
+// fileAt parses @path or @"path with blanks" at the start of s.
 func fileAt(s string) (name string, length int) {
 	rest := s[1:]
 	if inner, ok := strings.CutPrefix(rest, `"`); ok {
@@ -150,23 +149,22 @@ func fileAt(s string) (name string, length int) {
 	return name, 1 + len(name)
 }
 
-// joined reports whether a sign after before is part of a word, as in an
-// address of mail, or is written with a backslash to mean nothing. Chinese
-// needs no blank before the sign.
+// joined reports whether a sign after before is part of a word, as in an email address, or is escaped
+// by a backslash. Chinese needs no space before the sign.
 func joined(before rune) bool {
 	return before == '\\' || before < utf8.RuneSelf && word(before)
 }
 
 func word(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
-// arguments are what stands after the name of a command.
+// arguments are the arguments of a command.
 type arguments struct {
 	all  string
 	each []string
 	used bool // a placeholder was found
 }
 
-// put replaces the placeholders in s. What it puts in is not looked at again.
+// put replaces the placeholders in s, but not in the inserted text.
 func (a *arguments) put(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -191,8 +189,8 @@ func (a *arguments) put(s string) string {
 // placeholder stands for all arguments.
 const placeholder = "$ARGUMENTS"
 
-// at reads a placeholder at the start of s: its value and its length. A sum of
-// money such as $100 is none.
+// at parses a placeholder at the start of s and returns its value
+// and length. An amount of money such as $100 is not one.
 func (a *arguments) at(s string) (value string, n int) {
 	if after, ok := strings.CutPrefix(s, placeholder); ok {
 		if next, _ := utf8.DecodeRuneInString(after); next != '_' && !(next < utf8.RuneSelf && word(next)) {
@@ -214,8 +212,7 @@ func (a *arguments) at(s string) (value string, n int) {
 	return value, n
 }
 
-// fields cuts s at blanks, except inside quotes. Quotes that do not close are
-// ordinary characters.
+// fields splits s at spaces, except inside quotes. Unclosed quotes are ordinary characters.
 func fields(s string) []string {
 	var list []string
 	var b strings.Builder

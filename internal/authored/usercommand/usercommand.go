@@ -1,11 +1,9 @@
-// Package usercommand finds the commands people have written as Markdown files and
-// turns one, with its arguments, into text for the model. The file a/b.md is
-// the command /a:b.
+// Package usercommand finds the commands that users wrote as Markdown files and turns one, with its
+// arguments, into text for the model. The file a/b.md is the command /a:b.
 //
-// It runs nothing and reads no file but its own: shell commands and files that
-// a command asks for are handed to the caller as [Segment]s, who gets their
-// results past the gate and puts them in with [Fill]. Only the author of the
-// file can ask for them; arguments and results are plain text.
+// It runs nothing and reads only its own files: it returns a command's shell commands and files to the
+// caller as [Segment]s. The caller gets their results with the usual approvals and inserts them with
+// [Fill]. Only the author of the file can request them; arguments and results are plain text.
 package usercommand
 
 import (
@@ -20,7 +18,7 @@ import (
 	"coder/internal/authored/frontmatter"
 )
 
-// Limits of what is read.
+// These limits apply to reading.
 const (
 	maxCommands = 500 // in each root
 	maxDepth    = 6   // folders below a root
@@ -28,35 +26,35 @@ const (
 	maxBytes    = 256 << 10
 )
 
-// Root is a folder of commands, and Warning what is wrong there.
+// Root is a folder of commands, and Warning a problem there.
 type (
 	Root    = frontmatter.Root
 	Warning = frontmatter.Warning
 )
 
-// Command is what is known of a command before it is used.
+// Command is the header of a command.
 type Command struct {
 	Name         string // without the slash: "a:b"
-	Short        string // the same without the plugin it came with; empty if it came with none
+	Short        string // Name without its plugin; empty if it has none
 	Description  string
-	Hint         string // what its arguments are
+	Hint         string // describes its arguments
 	AllowedTools []string
 	Model        string
-	Path         string // for people
+	Path         string // for display
 
 	root Root
 	file string
 }
 
-// ErrNotFound reports that there is no such command.
+// ErrNotFound means that the command does not exist.
 var ErrNotFound = errors.New("no such command")
 
-// Catalogue is the commands of several roots. It is safe for concurrent use.
+// Catalogue has the commands of several roots. It is safe for concurrent use.
 type Catalogue struct {
 	*frontmatter.Catalogue[Command]
 }
 
-// New returns the catalogue of roots, strongest first. Nothing is read yet.
+// New returns the catalogue of roots in order of precedence. It reads nothing yet.
 func New(roots ...Root) *Catalogue {
 	return &Catalogue{frontmatter.NewCatalogue(func() found {
 		var all found
@@ -72,7 +70,7 @@ func New(roots ...Root) *Catalogue {
 
 type found = frontmatter.Found[Command]
 
-// Find returns the command of that name, with or without its slash.
+// Find returns the command with that name, with or without its slash.
 func (c *Catalogue) Find(name string) (Command, bool) {
 	name = strings.TrimPrefix(strings.TrimSpace(name), "/")
 	commands, _ := c.List()
@@ -83,7 +81,7 @@ func (c *Catalogue) Find(name string) (Command, bool) {
 	return commands[i], true
 }
 
-// Expand reads the command of that name and puts args into it.
+// Expand reads the command with that name and inserts args.
 func (c *Catalogue) Expand(name, args string) (Command, []Segment, error) {
 	cmd, ok := c.Find(name)
 	if !ok {
@@ -96,8 +94,7 @@ func (c *Catalogue) Expand(name, args string) (Command, []Segment, error) {
 	return cmd, Expand(f.Body, args), nil
 }
 
-// files lists the Markdown files below root. A root that does not exist is not
-// worth a word.
+// files lists the Markdown files below root. A missing root is no problem.
 func files(all *found, root Root) []string {
 	if root.Only != nil {
 		return root.Only
@@ -133,7 +130,7 @@ func files(all *found, root Root) []string {
 	return names
 }
 
-// readHeader takes in the command that a file is, if it is one.
+// readHeader adds the command in a file, if it is one.
 func readHeader(all *found, root Root, file string) {
 	where := root.Path + "/" + file
 	name := strings.ReplaceAll(strings.TrimSuffix(file, path.Ext(file)), "/", ":")
@@ -160,7 +157,7 @@ func readHeader(all *found, root Root, file string) {
 	})
 }
 
-// describe is the description, or else the first line of the body.
+// describe returns the description, or else the first line of the body.
 func describe(f frontmatter.File) string {
 	if d := strings.TrimSpace(f.Text("description")); d != "" {
 		return d

@@ -1,10 +1,8 @@
-// Package chat holds the words of a conversation between a person, a model
-// and its tools. It is vocabulary only: no I/O, no goroutines, and no imports
-// beyond the standard library.
+// Package chat defines the messages of a conversation between the user, a model and its tools. It is
+// vocabulary only: no I/O, no goroutines, and no imports beyond the standard library.
 //
-// A Message is immutable once made: whoever holds one may keep it, share it
-// between goroutines, and tell it apart from another by the identity of its
-// Parts (see [Same]). To change a message, make a new one.
+// A Message is immutable: a holder may keep it, share it between goroutines, and compare it with another
+// by the identity of its Parts (see [Same]). To change a message, make a new one.
 package chat
 
 import (
@@ -13,7 +11,7 @@ import (
 	"strings"
 )
 
-// Role says who speaks.
+// Role is the author of a message.
 type Role string
 
 // The roles of the OpenAI chat form.
@@ -36,16 +34,16 @@ type Part interface{ isPart() }
 // Text is prose.
 type Text string
 
-// Reasoning is the model's own thinking. Field and Details are opaque to us:
-// Field is the name the provider used for the text, Details what it sent
-// beside it (signatures, encrypted blocks); both go back to it unchanged.
+// Reasoning is the model's own thinking. Field and Details are opaque to coder: Field is the name the
+// provider used for the text, Details what it sent with it (signatures, encrypted blocks). Both are sent
+// back unchanged.
 type Reasoning struct {
 	Text    string
 	Field   string
 	Details json.RawMessage
 }
 
-// Image is picture data shown to the model, or a [PDF].
+// Image is a picture shown to the model, or a [PDF].
 type Image struct {
 	MediaType string
 	Data      []byte
@@ -60,10 +58,9 @@ type ToolCall struct {
 	Name string
 	// Args is always a JSON object.
 	Args json.RawMessage
-	// Broken is what the model wrote where it was not a JSON object. Args is
-	// then {}, and the call must not run.
+	// Broken is the model's text if it was not a JSON object. Args is then {}, and the call must not run.
 	Broken string
-	// Extra is what the provider attached to the call and wants back.
+	// Extra is data that the provider attached to the call and expects back.
 	Extra json.RawMessage
 }
 
@@ -75,7 +72,7 @@ type ToolResult struct {
 	Failed bool
 }
 
-// Complaint is the sentence in a failed result, or all of it if there is none.
+// Complaint returns the error sentence of a failed result, or the whole text if it has none.
 func (r ToolResult) Complaint() string {
 	var said struct{ Error string }
 	if json.Unmarshal([]byte(r.Text), &said) != nil || said.Error == "" {
@@ -90,7 +87,7 @@ func (Image) isPart()      {}
 func (ToolCall) isPart()   {}
 func (ToolResult) isPart() {}
 
-// Say returns a message made of plain text.
+// Say returns a plain-text message.
 func Say(r Role, text string) Message {
 	return Message{Role: r, Parts: []Part{Text(text)}}
 }
@@ -100,7 +97,7 @@ func Answer(r ToolResult) Message {
 	return Message{Role: Tool, Parts: []Part{r}}
 }
 
-// Text joins the prose in m and leaves everything else out.
+// Text joins the prose in m and omits everything else.
 func (m Message) Text() string {
 	if len(m.Parts) == 1 {
 		if t, ok := m.Parts[0].(Text); ok {
@@ -114,7 +111,7 @@ func (m Message) Text() string {
 	return b.String()
 }
 
-// Reasoning joins the thinking in m.
+// Reasoning joins the reasoning in m.
 func (m Message) Reasoning() string {
 	var b strings.Builder
 	for r := range Select[Reasoning](m) {
@@ -143,8 +140,8 @@ func Select[P Part](m Message) iter.Seq[P] {
 	}
 }
 
-// Same reports whether a and b are one and the same message, not merely
-// equal ones. It costs the same however long the messages are.
+// Same reports whether a and b are the same message, not just equal ones. Its cost does not depend on
+// the length of the messages.
 func Same(a, b Message) bool {
 	if a.Role != b.Role || len(a.Parts) != len(b.Parts) {
 		return false
@@ -152,19 +149,19 @@ func Same(a, b Message) bool {
 	return len(a.Parts) == 0 || &a.Parts[0] == &b.Parts[0]
 }
 
-// Usage counts what one reply cost. Cost is in US dollars where the provider
-// says so, else zero.
+// Usage counts the tokens and the cost of one reply. Cost is in US dollars if the provider reports it,
+// else zero.
 type Usage struct {
 	In        int     `json:"in"`
 	Out       int     `json:"out"`
 	Cached    int     `json:"cached,omitzero"`
 	Reasoning int     `json:"reasoning,omitzero"`
 	Cost      float64 `json:"cost,omitzero"`
-	// Written is how many of In were put into the provider's cache.
+	// Written is the number of In tokens written to the provider's cache.
 	Written int `json:"written,omitzero"`
-	// Unpriced says that Cost leaves out something whose price is not known.
+	// Unpriced reports that Cost omits something with an unknown price.
 	Unpriced bool `json:"unpriced,omitzero"`
-	// Estimated says that some of it is our own guess, since nobody told.
+	// Estimated reports that some counts are coder's estimates, because the provider reported none.
 	Estimated bool `json:"-"`
 }
 

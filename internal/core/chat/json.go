@@ -10,10 +10,9 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// A Message is written in the OpenAI chat form: role, content, reasoning,
-// tool_calls, tool_call_id, name. What that form has no word for stands in
-// keys of its own (reasoning_field, reasoning_details, failed, and per call
-// broken, extra_content), so that reading gives back what was written.
+// A Message is encoded in the OpenAI chat form: role, content, reasoning, tool_calls, tool_call_id,
+// name. Data that this form cannot express has its own keys (reasoning_field, reasoning_details, failed,
+// and per call broken, extra_content), so that decoding restores the message.
 
 type wireMessage struct {
 	Role             Role            `json:"role"`
@@ -40,7 +39,7 @@ type wireFunction struct {
 	Arguments wireText `json:"arguments"`
 }
 
-// wireText is written as a JSON string, without a copy: it may be large.
+// wireText is encoded as a JSON string without a copy, since it may be large.
 type wireText []byte
 
 func (t wireText) MarshalText() ([]byte, error) { return t, nil }
@@ -60,13 +59,14 @@ type wireLink struct {
 	URL string `json:"url"`
 }
 
-// MarshalJSON writes m so that UnmarshalJSON gives it back.
+// MarshalJSON encodes m so that UnmarshalJSON restores it.
 func (m Message) MarshalJSON() ([]byte, error) { return jsonx.JSON(m.wire()) }
 
-// Wire is what MarshalJSON writes, for who writes a large message within another value.
+// Wire returns the value that MarshalJSON encodes, for callers that embed a large message in another
+// value.
 func (m Message) Wire(h *jsonx.Holes) any { return m.wire().with(h) }
 
-// with is w with holes for its large texts.
+// with returns w with holes for its large texts.
 func (w wireMessage) with(h *jsonx.Holes) wireMessage {
 	if text, ok := w.Content.(string); ok {
 		w.Content = h.Put(text)
@@ -75,7 +75,7 @@ func (w wireMessage) with(h *jsonx.Holes) wireMessage {
 	return w
 }
 
-// Strict writes m with the six keys of the OpenAI chat form and no others.
+// Strict encodes m with the six keys of the OpenAI chat form and no others.
 func (m Message) Strict() (json.RawMessage, error) {
 	w := m.wire()
 	w.ReasoningField, w.ReasoningDetails, w.Failed = "", nil, false
@@ -128,13 +128,13 @@ func (m Message) wire() wireMessage {
 	return w
 }
 
-// joiner is a text of parts. One part alone, which may be large, is not copied.
+// joiner concatenates parts of a text. A single part, which may be large, is not copied.
 type joiner string
 
-// WriteString adds a part.
+// WriteString appends a part.
 func (j *joiner) WriteString(part string) { *j += joiner(part) }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	var w wireMessage
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -160,8 +160,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// result is what a tool message holds: the result, then pictures if there are
-// any.
+// result returns the content of a tool message: the result, then its pictures.
 func (w wireMessage) result(content []Part) []Part {
 	m := Message{Parts: content}
 	parts := []Part{ToolResult{CallID: w.ToolCallID, Name: w.Name, Text: m.Text(), Failed: w.Failed}}

@@ -6,34 +6,34 @@ import (
 	"unicode"
 )
 
-// Origin is where a piece of an input came from. Only what is [Typed] names hosts.
+// Origin is the source of a piece of input. Only [Typed] text can name hosts.
 type Origin string
 
 // The origins of a piece.
 const (
 	Unknown  Origin = ""
-	Typed    Origin = "typed"    // on the command line, at a terminal, in a page, or by a program that drives
+	Typed    Origin = "typed"    // on the command line, at a terminal, in a page, or by a driving program
 	Pasted   Origin = "pasted"   // several lines at once
-	Line     Origin = "line"     // one line of a pipe that stands in for a terminal
-	Stdin    Origin = "stdin"    // all that came through a pipe
-	Linked   Origin = "linked"   // the name of a file that an editor added
-	Attached Origin = "attached" // the content of one
-	Composed Origin = "composed" // by a program, of words of others
+	Line     Origin = "line"     // one line of a pipe used in place of a terminal
+	Stdin    Origin = "stdin"    // everything read from a pipe
+	Linked   Origin = "linked"   // the name of a file added by an editor
+	Attached Origin = "attached" // the content of such a file
+	Composed Origin = "composed" // written by a program from other people's text
 )
 
-// Piece is a part of an input that came from one place.
+// Piece is a part of an input with one origin.
 type Piece struct {
 	Origin Origin
 	Text   string
 }
 
-// Words are an input in pieces, in order.
+// Words is an input as pieces, in order.
 type Words []Piece
 
-// From returns words that came from one place.
+// From returns text as words with origin o.
 func From(o Origin, text string) Words { return Words{{o, text}} }
 
-// Text is the whole input.
+// Text returns the whole input.
 func (w Words) Text() string {
 	var all strings.Builder
 	for _, p := range w {
@@ -42,22 +42,22 @@ func (w Words) Text() string {
 	return all.String()
 }
 
-// Commands reports whether the input may be a command: it does not begin with what
-// the person only passed on.
+// Commands reports whether the input may be a command. Input that begins with text the user only passed
+// on (such as a paste) may not.
 func (w Words) Commands() bool {
 	w = w.Trim()
 	return len(w) == 0 || w[0].Origin == Unknown || w[0].Origin == Typed || w[0].Origin == Line
 }
 
-// Naming is the text in which names of files count: all but what others wrote.
+// Naming returns the text in which file names count: everything except attached and composed pieces.
 func (w Words) Naming() string {
 	return w.without(func(o Origin) bool { return o == Attached || o == Composed })
 }
 
-// Own is the text in which names of files count that are outside the workspace: what was typed.
+// Own returns the text in which names of files outside the workspace count: the typed pieces.
 func (w Words) Own() string { return w.without(func(o Origin) bool { return o != Typed }) }
 
-// without is the text with a line end in the place of each piece that drop names.
+// without returns the text with a line end in place of each piece whose origin drop accepts.
 func (w Words) without(drop func(Origin) bool) string {
 	w = slices.Clone(w)
 	for i, p := range w {
@@ -68,7 +68,7 @@ func (w Words) without(drop func(Origin) bool) string {
 	return w.Text()
 }
 
-// Trim is w without the space around it.
+// Trim returns w without the white space around it.
 func (w Words) Trim() Words {
 	w = slices.Clone(w)
 	for len(w) > 0 {

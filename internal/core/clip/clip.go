@@ -1,9 +1,9 @@
-// Package clip shortens text between runes.
+// Package clip shortens text at rune boundaries.
 package clip
 
 import "unicode/utf8"
 
-// Text is s, or its first n bytes and an ellipsis.
+// Text returns s, or its first n bytes and an ellipsis.
 func Text(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -11,7 +11,7 @@ func Text(s string, n int) string {
 	return Head(s, n) + "…"
 }
 
-// Head is at most the first n bytes of s.
+// Head returns at most the first n bytes of s.
 func Head(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -22,7 +22,7 @@ func Head(s string, n int) string {
 	return s[:max(n, 0)]
 }
 
-// Tail is at most the last n bytes of s.
+// Tail returns at most the last n bytes of s.
 func Tail(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -1,4 +1,4 @@
-// Package clock lets time pass.
+// Package clock provides a sleep that respects contexts.
 package clock
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Sleep returns after d, or with the error of ctx when that ends.
+// Sleep waits for d. If ctx ends first, it returns the error of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

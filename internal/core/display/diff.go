@@ -8,7 +8,7 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// Counted is a unified diff with how much it adds and deletes.
+// Counted returns a unified diff with its numbers of added and deleted lines.
 func Counted(unified string) Diff {
 	d := Diff{Unified: unified}
 	for sign := range DiffLines(unified) {
@@ -24,9 +24,9 @@ func Counted(unified string) Diff {
 
 var hunkHead = lazy.Regexp(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 
-// DiffLines yields the lines of a unified diff: those added with '+', deleted
-// with '-', kept with ' ', and what is said about them with 0. It goes by the
-// lengths that the hunks give, since a deleted line may look like a file name.
+// DiffLines yields the lines of a unified diff: added lines with '+', deleted ones with '-', context
+// with ' ', and headers with 0. It relies on the lengths in the hunk headers, since a deleted line may
+// look like a file name.
 func DiffLines(unified string) iter.Seq2[byte, string] {
 	return func(yield func(byte, string) bool) {
 		before, after := 0, 0 // lines left in the hunk
@@ -51,21 +51,21 @@ func DiffLines(unified string) iter.Seq2[byte, string] {
 	}
 }
 
-// Hunk is a part of a diff that can be taken or left: a run of lines, or all that
-// becomes of a file that is moved or given another mode, or has no lines.
+// Hunk is a part of a diff that can be applied or omitted: a run of lines, or the whole change of a file
+// that is moved, changes mode, or has no lines.
 type Hunk struct {
-	Head string // the lines that name its file, where others are in it too
+	Head string // the file's header lines, unless Body includes them
 	Body string
-	Line int // which line of the diff its body begins with, from 0
+	Line int // the diff line at which its body begins, from 0
 }
 
-// Hunks divides a unified diff of text files, as this program writes it.
+// Hunks splits a unified diff of text files in the form that coder writes.
 func Hunks(unified string) (all []Hunk) {
-	var at, n int   // where we are: bytes and lines
-	var file int    // where the file under way begins
-	var head string // the lines that name it
-	var git string  // the line that says that it is one hunk
-	body := -1      // where the hunk under way begins, if one is
+	var at, n int   // current position in bytes and lines
+	var file int    // start of the current file
+	var head string // header lines of the current file
+	var git string  // the line that makes the file a single hunk
+	body := -1      // start of the current hunk, or -1
 	end := func() {
 		if body >= 0 {
 			all[len(all)-1].Body, body = unified[body:at], -1
@@ -96,8 +96,7 @@ func Hunks(unified string) (all []Hunk) {
 	return all
 }
 
-// Numbered is a unified diff with what label says of each hunk, counted from 1, behind
-// its first line.
+// Numbered returns a unified diff with label(n) appended to the first line of hunk n, counted from 1.
 func Numbered(unified string, label func(hunk int) string) string {
 	lines := strings.Split(unified, "\n")
 	for i, h := range Hunks(unified) {
@@ -106,8 +105,7 @@ func Numbered(unified string, label func(hunk int) string) string {
 	return strings.Join(lines, "\n")
 }
 
-// names reports whether the two names that text begins with are those of a line as
-// git begins a file with.
+// names reports whether the two file names at the start of text match those in git's "diff --git" line.
 func names(git, text string) bool {
 	from, rest, _ := strings.Cut(strings.TrimPrefix(text, "--- "), "\n")
 	to, _, _ := strings.Cut(strings.TrimPrefix(rest, "+++ "), "\n")
@@ -115,7 +113,7 @@ func names(git, text string) bool {
 	return git != "" && (from == nothing || strings.HasPrefix(git, "diff --git "+from+" ")) && (to == nothing || strings.HasSuffix(git, " "+to+"\n"))
 }
 
-// length of a hunk; one left out is 1.
+// length parses the length of a hunk; an omitted length is 1.
 func length(s string) int {
 	if s == "" {
 		return 1

@@ -1,19 +1,17 @@
-// Package display names the few shapes of thing a person can be shown. Tools,
-// commands and questions speak in these; a renderer that can draw them can draw
-// everything that does, including what is not yet written.
+// Package display defines the kinds of content that coder can show. Tools, commands and questions use
+// these kinds, so a renderer that draws them also supports tools that do not exist yet.
 package display
 
-// A Block is one of [Text], [Code], [Diff], [Table], [Checklist] or [Shell].
-// Blocks are bounded in size by whoever makes them, and are not yet cleaned for
-// a terminal.
+// A Block is one of [Text], [Code], [Diff], [Table], [Checklist] or [Shell]. The creator of a block
+// limits its size. Blocks are not yet sanitized for a terminal.
 type Block interface{ isBlock() }
 
-// Markdown is the language of a [Code] that is prose of a model: it is read rather than
-// shown to the letter.
+// Markdown is the language of a [Code] block with prose of a model, which renderers format rather than
+// show verbatim.
 const Markdown = "markdown"
 
 type (
-	// Text is plain prose, a sentence a line.
+	// Text is plain prose, one sentence per line.
 	Text string
 	// Code is source in a language, such as a shell command.
 	Code struct{ Lang, Source string }
@@ -21,50 +19,49 @@ type (
 	Diff struct {
 		Unified        string
 		Added, Deleted int
-		More           int // lines that were left out at its end
+		More           int // number of lines omitted at its end
 	}
-	// Table has a header row, unless that is empty, and cells; renderers may
-	// cut columns to fit.
+	// Table has an optional header row and cells. Renderers may cut columns to fit.
 	Table struct {
 		Head []Cell
 		Rows [][]Cell
-		// First, if it is not zero, is how wide the first column is. What
-		// stands beside a cell that is wider goes on the next line.
+		// First, if not zero, is the width of the first column. If a cell is wider, the rest of its row goes on
+		// the next line.
 		First int
 	}
-	// Checklist is what is to be done.
+	// Checklist is a list of todos.
 	Checklist []Check
-	// End is the last lines of an output that was cut, which it is, and how many it had in
-	// all; 0 if nobody knows.
+	// End holds the last lines of a truncated output, the output's name, and its total number of lines, or 0
+	// if unknown.
 	End struct {
 		From string `json:"from,omitempty"` // stdout or stderr
 		Of   int    `json:"of"`
 		Text string `json:"text"`
 	}
 
-	// Shell is a command that was run, and what came of it.
+	// Shell is a command and its result.
 	Shell struct {
 		Command   string `json:"command"`
-		Ran       bool   `json:"ran"` // else Error says why not, and the rest is nothing
+		Ran       bool   `json:"ran"` // if false, only Error is set
 		Exit      int    `json:"exit"`
 		Millis    int64  `json:"durationMs"`
-		Truncated bool   `json:"truncated,omitempty"` // the output is not whole
+		Truncated bool   `json:"truncated,omitempty"` // the output is incomplete
 		Stdout    string `json:"stdout,omitempty"`
 		Stderr    string `json:"stderr,omitempty"`
-		Error     string `json:"error,omitempty"`    // why it was not run, or was ended
-		Terminal  bool   `json:"terminal,omitempty"` // it had the terminal: nobody but the person saw what it wrote
-		Ends      []End  `json:"ends,omitempty"`     // of output that was cut
-		Log       string `json:"log,omitempty"`      // the file that has all of it, if one has
+		Error     string `json:"error,omitempty"`    // why the command did not run or was stopped
+		Terminal  bool   `json:"terminal,omitempty"` // it used the terminal, so its output was not captured
+		Ends      []End  `json:"ends,omitempty"`     // ends of truncated outputs
+		Log       string `json:"log,omitempty"`      // the file with the full output, if there is one
 	}
 )
 
-// Check is one point of a [Checklist].
+// Check is one item of a [Checklist].
 type Check struct {
 	State State  `json:"state"`
 	Text  string `json:"text"`
 }
 
-// State is how far a point of a [Checklist] is.
+// State is the progress of a [Checklist] item.
 type State string
 
 // The states.
@@ -74,17 +71,16 @@ const (
 	Completed  State = "completed"
 )
 
-// Cell is a field of a [Table]: data, or Words of the program's own, which are
-// English and may be translated.
+// Cell is a field of a [Table]: data, or coder's own English Words, which may be translated.
 type Cell struct {
 	Text  string
 	Words bool
 }
 
-// Words are cells that say something.
+// Words returns cells with translatable text.
 func Words(texts ...string) []Cell { return cells(texts, true) }
 
-// Data are cells that stay as they are.
+// Data returns cells that are never translated.
 func Data(texts ...string) []Cell { return cells(texts, false) }
 
 func cells(texts []string, words bool) []Cell {

@@ -6,10 +6,10 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// Blocks are shown one below the other. In JSON each is an object with its kind.
+// Blocks are shown one below another. In JSON each block is an object with its kind.
 type Blocks []Block
 
-// wire is a block as JSON.
+// wire is the JSON form of a block.
 type wire struct {
 	Kind    string    `json:"kind"`
 	Text    string    `json:"text,omitempty"`
@@ -24,7 +24,7 @@ type wire struct {
 	Shell   *Shell    `json:"shell,omitempty"`
 }
 
-// Wire is b as it is encoded; nil if there is no b.
+// Wire returns b as it is encoded, or nil if b is nil.
 func Wire(b Block) any {
 	switch b := b.(type) {
 	case Text:
@@ -43,7 +43,7 @@ func Wire(b Block) any {
 	return nil
 }
 
-// MarshalJSON writes each block with its kind.
+// MarshalJSON encodes each block with its kind.
 func (bs Blocks) MarshalJSON() ([]byte, error) {
 	all := make([]any, len(bs))
 	for i, b := range bs {
@@ -52,8 +52,7 @@ func (bs Blocks) MarshalJSON() ([]byte, error) {
 	return jsonx.JSON(all)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. Of a kind it does not know it
-// keeps the text.
+// UnmarshalJSON decodes the output of MarshalJSON. Of an unknown kind it keeps the text.
 func (bs *Blocks) UnmarshalJSON(data []byte) error {
 	var all []wire
 	if err := json.Unmarshal(data, &all); err != nil {
@@ -88,7 +87,7 @@ type wireWords struct {
 	Words string `json:"words"`
 }
 
-// MarshalJSON writes data as a string, and words as an object that says so.
+// MarshalJSON encodes data as a string, and words as an object that marks them as words.
 func (c Cell) MarshalJSON() ([]byte, error) {
 	if c.Words {
 		return jsonx.JSON(wireWords{c.Text})
@@ -96,7 +95,7 @@ func (c Cell) MarshalJSON() ([]byte, error) {
 	return jsonx.JSON(c.Text)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (c *Cell) UnmarshalJSON(data []byte) error {
 	var w wireWords
 	if json.Unmarshal(data, &w) == nil {

@@ -8,13 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// Plain is blocks as text, in English, each beginning on a line of its own.
+// Plain returns the blocks as English text, each block on its own line.
 func (bs Blocks) Plain() string {
 	return bs.Translated(func(text string) string { return text }, utf8.RuneCountInString)
 }
 
-// Translated is blocks as text, with the program's words as say has them and
-// columns as wide as width says.
+// Translated returns the blocks as text. say translates coder's own words, and width measures columns.
 func (bs Blocks) Translated(say func(string) string, width func(string) int) string {
 	var texts []string
 	for _, b := range bs {
@@ -41,7 +40,7 @@ func (bs Blocks) Translated(say func(string) string, width func(string) int) str
 	return strings.Join(texts, "\n")
 }
 
-// Joined is a table as lines of cells with sep between them.
+// Joined returns a table as lines of cells separated by sep.
 func (t Table) Joined(sep string) string {
 	var b strings.Builder
 	for _, row := range slices.Concat([][]Cell{t.Head}, t.Rows) {
@@ -72,7 +71,7 @@ func (l Line) String(width func(string) int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// Duration is d as people read it at a glance: 3 ms, 1.2 s, 2 min 5 s, 3 h 7 min.
+// Duration formats d for people: 3 ms, 1.2 s, 2 min 5 s, 3 h 7 min.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Second-time.Millisecond/2:
@@ -88,8 +87,8 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 }
 
-// SayOf says what came of a call in somebody's language, but for a name in its title that this
-// begins with, before a colon: a.txt: no such file.
+// SayOf translates a call's result with say. If the text begins with a name from the title and a colon,
+// as in "a.txt: no such file", the name stays as it is.
 func SayOf(title, text, colon string, say func(string) string) string {
 	for i := range text {
 		name := text[:i]
@@ -100,7 +99,7 @@ func SayOf(title, text, colon string, say func(string) string) string {
 	return say(text)
 }
 
-// Form is the sentence, or the format of one, for so many: one for a single thing.
+// Form returns one if n is 1, else many.
 func Form(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -108,11 +107,11 @@ func Form(n int, one, many string) string {
 	return many
 }
 
-// gap is how far columns stand apart.
+// gap is the distance between columns.
 const gap = 2
 
-// Lines lays a table out in columns that are as wide as their widest cell. The
-// last cell of a row, and a row that has fewer, bound nothing.
+// Lines lays a table out in columns as wide as their widest cell. A row's last cell widens no column; a
+// shorter row starts new widths.
 func (t Table) Lines(say func(string) string, width func(string) int) (lines []Line) {
 	rows := t.Rows
 	if len(t.Head) > 0 {
@@ -141,7 +140,7 @@ func (t Table) Lines(say func(string) string, width func(string) int) (lines []L
 	return lines
 }
 
-// Align sets the columns of lines, which are as wide as their widest cell.
+// Align sets the columns of lines, each as wide as its widest cell.
 func Align(lines []Line, width func(string) int) {
 	for column, more := 0, true; more; column++ {
 		more = false
@@ -159,7 +158,7 @@ func Align(lines []Line, width func(string) int) {
 	}
 }
 
-// Mark is the sign of a state.
+// Mark returns the symbol of a state.
 func (s State) Mark() string {
 	switch s {
 	case Completed:
@@ -170,7 +169,7 @@ func (s State) Mark() string {
 	return "☐"
 }
 
-// Status tells how a command that was run ended.
+// Status returns the exit code and duration of a command that ran.
 func (s Shell) Status() string {
 	if !s.Ran {
 		return ""
@@ -182,8 +181,7 @@ func (s Shell) Status() string {
 	return status
 }
 
-// Output is what a command that was run wrote, with the program's words as say has
-// them.
+// Output returns the output of a command that ran. say translates coder's own words.
 func (s Shell) Output(say func(string) string) string {
 	switch {
 	case !s.Ran:
@@ -200,8 +198,8 @@ func (s Shell) Output(say func(string) string) string {
 	return "stdout:\n" + strings.TrimRight(s.Stdout, "\n") + "\nstderr:\n" + strings.TrimRight(s.Stderr, "\n")
 }
 
-// Cut is s with at most so many lines of each part of its output, and apart from those the
-// last few of what is cut.
+// Cut returns s with at most the given number of lines of each output, and in Ends the last lines of
+// each output that was cut.
 func (s Shell) Cut(lines int) Shell {
 	cut := func(from, text, mark string) string {
 		all := strings.Split(strings.TrimRight(text, "\n"), "\n")
@@ -209,7 +207,7 @@ func (s Shell) Cut(lines int) Shell {
 			return text
 		}
 		of, last := len(all), all
-		if s.Truncated { // they are not all of them, which the last says, though it is the middle that is missing
+		if s.Truncated { // the lines are incomplete: the middle is missing, although the marker comes last
 			of = 0
 			if n := len(all) - 1; all[n] == "[output truncated]" {
 				last = all[:n]
@@ -223,10 +221,11 @@ func (s Shell) Cut(lines int) Shell {
 	return s
 }
 
-// endLines is how many lines the end of an output has.
+// endLines is the number of lines in an [End].
 const endLines = 5
 
-// Apart is a name with a number behind it, from one on, that is not taken: explore, explore 2.
+// Apart returns a name that is not taken, with a number appended where needed, counted from "from":
+// explore, explore 2.
 func Apart(name string, from int, taken func(string) bool) string {
 	shown := name
 	for n := from; name != ""; n++ {

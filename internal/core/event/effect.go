@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Effect is one thing a call would touch. The zero Kind is the worst case. On
-// record an effect is one string: its kind, a space, its target.
+// Effect is one thing that a call would touch. The zero Kind is the worst case. On record an effect is
+// one string: its kind, a space, its target.
 type Effect struct {
 	Kind   EffectKind
 	Target string // a path relative to the workspace, a command line, a URL
 
-	text string // as the record has it, where no kind that we know begins it
+	text string // the recorded text, if its kind is unknown
 }
 
-// EffectKind is the sort of an effect.
+// EffectKind is the kind of an effect.
 type EffectKind uint8
 
 // The kinds of effect, worst first.
@@ -23,7 +23,7 @@ const (
 	EffectExec
 	EffectWrite
 	EffectNet
-	EffectNote // the program's own memory, such as its todo list; nothing of the user's
+	EffectNote // coder's own memory, such as the todo list; nothing of the user's
 	EffectRead
 )
 
@@ -38,11 +38,11 @@ func (e Effect) String() string {
 	return e.Kind.String() + " " + e.Target
 }
 
-// MarshalText writes e as it stands on record.
+// MarshalText encodes e as on record.
 func (e Effect) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote. A kind of another version counts
-// as unknown, and is written again as it was.
+// UnmarshalText decodes the output of MarshalText. A kind from another version becomes unknown, and is
+// encoded again unchanged.
 func (e *Effect) UnmarshalText(data []byte) error {
 	kind, target, spaced := strings.Cut(string(data), " ")
 	*e = Effect{Target: target}
@@ -54,13 +54,13 @@ func (e *Effect) UnmarshalText(data []byte) error {
 	return nil
 }
 
-// Harmless reports whether nothing can come of a call with these effects, however
-// often it runs: it only reads, or writes the program's own notes.
+// Harmless reports whether a call with these effects is harmless however often it runs: it only reads,
+// or writes coder's own notes.
 func Harmless(effects []Effect) bool {
 	return len(effects) > 0 && !slices.ContainsFunc(effects, func(e Effect) bool { return e.Kind != EffectRead && e.Kind != EffectNote })
 }
 
-// Targets are what effects touch, without those that name nothing.
+// Targets returns the targets of effects, without empty ones.
 func Targets(effects []Effect) (all []string) {
 	for _, e := range effects {
 		if e.Target != "" {
@@ -70,25 +70,25 @@ func Targets(effects []Effect) (all []string) {
 	return all
 }
 
-// OwnTitle reports whether the title of a call is in the program's own words, and not what the
-// model or the person calls something.
+// OwnTitle reports whether a call's title is coder's own text, and not a name from the model or the
+// user.
 func OwnTitle(tool, title string, effects []Effect) bool {
 	switch tool {
 	case "todoread", "jobs_list":
 		return true
 	case "skill":
-		return title == "list of skills" // no skill has such a name
+		return title == "list of skills" // no skill has this name
 	}
 	return slices.Contains(effects, Effect{Kind: EffectNote, Target: "todo list"})
 }
 
-// Untouched reports whether a call left the files it names as they were: the record says so, or it
-// failed with nothing known of them.
+// Untouched reports whether a call left the files that it names unchanged: the record says so, or the
+// call failed and recorded no changes.
 func Untouched(asked ToolCallRequested, done ToolCallCompleted) bool {
 	return len(done.Changes) == 0 && (done.IsError || len(asked.Before) > 0)
 }
 
-// JoinEffects writes effects as they stand on record, with sep between them.
+// JoinEffects joins effects, as on record, with sep.
 func JoinEffects(effects []Effect, sep string) string {
 	texts := make([]string, len(effects))
 	for i, e := range effects {
@@ -97,14 +97,13 @@ func JoinEffects(effects []Effect, sep string) string {
 	return strings.Join(texts, sep)
 }
 
-// told are the kinds of effect in words that go on with what is touched.
+// told are the verbs for each kind of effect, followed by the target.
 var told = []string{"may do anything:", "executes", "writes", "reaches", "notes", "reads"}
 
-// ownNotes are the parts of the program's own memory that have names of its own; a skill
-// can be called the same.
+// ownNotes are the named parts of coder's own memory. A skill may have the same name.
 var ownNotes = map[string]string{"todo list": "the todo list", "question": "a question", "plan": "the plan", "subtask": "a subtask", "background jobs": "the background jobs"}
 
-// Touches is what the call would touch, for a reader, in the words of say.
+// Touches describes the effects of the call, translated by say.
 func (e ToolCallRequested) Touches(say func(string) string) string {
 	texts := make([]string, len(e.Effects))
 	for i, effect := range e.Effects {

@@ -1,10 +1,9 @@
-// Package event names everything that can happen in a session, and the two
-// things one can do with it: show it ([Sink]) and keep it ([Store]).
+// Package event defines everything that can happen in a session, and the two consumers of events: a
+// [Sink] shows them, a [Store] saves them.
 //
-// Events come in two sorts. Durable events are facts and belong to one of
-// three logs; replaying them rebuilds a session exactly. Transient events
-// (deltas, command output, notices) exist only to be watched and are never
-// stored. Which sort an event is, is a property of its type: see [LogOf].
+// Events come in two sorts. Durable events are facts and belong to one of three logs; replaying them
+// rebuilds a session exactly. Transient events (deltas, command output, notices) are only shown and
+// never stored. The sort is a property of the event's type: see [LogOf].
 package event
 
 import (
@@ -21,8 +20,8 @@ import (
 // An Event is one of the types in this package.
 type Event interface{ isEvent() }
 
-// Domain events: what person and agent decided. They never carry file
-// contents, save what an approval showed.
+// Domain events: decisions of the user and the agent. They contain no file contents, except what an
+// approval showed.
 type (
 	TaskCreated struct {
 		TaskID   string   `json:"taskId"`
@@ -31,24 +30,24 @@ type (
 		Priority Priority `json:"priority"`
 		AgentID  string   `json:"agentId"`
 		ParentID string   `json:"parentTaskId,omitempty"`
-		CallID   string   `json:"toolCallId,omitempty"` // the parent's call that it does the work of
+		CallID   string   `json:"toolCallId,omitempty"` // the parent's call that started it
 		Author   string   `json:"authorActorId"`
-		Run      *Run     `json:"run,omitempty"` // nil if there was nothing of it
+		Run      *Run     `json:"run,omitempty"` // nil if empty
 	}
-	// Run is what a turn was run with that no settings tell. It grants nothing.
+	// Run holds what a turn ran with that is in no settings file. It grants nothing.
 	Run struct {
-		Window     int    `json:"window,omitempty"` // tokens, by the word of the server
-		Config     string `json:"config,omitempty"` // the settings file that was named
+		Window     int    `json:"window,omitempty"` // tokens, as reported by the server
+		Config     string `json:"config,omitempty"` // the settings file given explicitly
 		Allowed    string `json:"allowedTools,omitempty"`
 		Disallowed string `json:"disallowedTools,omitempty"`
-		System     string `json:"systemPrompt,omitempty"` // in place of our own
+		System     string `json:"systemPrompt,omitempty"` // replaces the default system prompt
 		Appended   string `json:"appendSystemPrompt,omitempty"`
 	}
 	TaskStarted struct {
 		TaskID  string `json:"taskId"`
 		AgentID string `json:"agentId"`
 		Author  string `json:"authorActorId"`
-		Run     *Run   `json:"run,omitempty"` // of the process that took it up, where that was given something else
+		Run     *Run   `json:"run,omitempty"` // of the process that continued the task, if different
 	}
 	TaskCompleted struct {
 		TaskID  string `json:"taskId"`
@@ -58,9 +57,9 @@ type (
 	TaskFailed struct {
 		TaskID string `json:"taskId"`
 		Reason string `json:"reason"`
-		Code   string `json:"code,omitempty"`  // which failure of the provider it was, if it was one
-		Says   string `json:"says,omitempty"`  // the failure of the request to the model, if that failed
-		Steps  int    `json:"steps,omitempty"` // the limit of steps, if it was reached
+		Code   string `json:"code,omitempty"`  // kind of provider failure, if the provider failed
+		Says   string `json:"says,omitempty"`  // the error of the failed model request
+		Steps  int    `json:"steps,omitempty"` // the step limit, if the turn reached it
 		Author string `json:"authorActorId"`
 	}
 	TaskCanceled struct {
@@ -72,7 +71,7 @@ type (
 	InteractionResponded struct{ uip.Response }
 )
 
-// Priority says how urgent a task is.
+// Priority is the urgency of a task.
 type Priority string
 
 // The priorities of a task.
@@ -82,8 +81,8 @@ const (
 	Background Priority = "background"
 )
 
-// Audit events: what the agent asked the world to do, and what came of it.
-// Every requested call is completed exactly once, refused ones included.
+// Audit events: the agent's calls and their results. Every requested call is completed exactly once,
+// including refused calls.
 type (
 	ToolCallRequested struct {
 		CallID    string          `json:"toolCallId"`
@@ -98,19 +97,18 @@ type (
 		Reasons   []string        `json:"reasons,omitempty"`
 		DecidedBy string          `json:"decidedBy,omitempty"` // an actor
 		Title     string          `json:"title,omitempty"`     // what the person is shown of it
-		// Confined is how the system keeps the call within bounds.
+		// Confined describes how the operating system confines the call.
 		Confined string `json:"sandbox,omitempty"`
-		// Keyless says that it was refused because its keys are not on record.
+		// Keyless reports that the call was refused because its keys are not on record.
 		Keyless bool `json:"keyless,omitempty"`
-		// Unasked is what the flags of the run let pass of it unasked.
+		// Unasked records what the flags of the run allowed without approval.
 		Unasked Unasked `json:"unasked,omitempty"`
-		// Before is what the call would overwrite, kept so that it can be
-		// brought back. Tree names the kept state of all files, for a call
-		// whose targets nobody can tell.
+		// Before holds the files that the call would overwrite, saved so that it can be undone. Tree names the
+		// saved state of all files, for a call with unknown targets.
 		Before []FileState `json:"before,omitempty"`
 		Tree   string      `json:"tree,omitempty"`
-		// Repository names the kept state of the git repository that the session
-		// began in. Only the first call of a session has it.
+		// Repository names the saved state of the git repository that the session started in. Only the first
+		// call of a session has it.
 		Repository string `json:"repository,omitempty"`
 	}
 	ToolCallCompleted struct {
@@ -120,41 +118,41 @@ type (
 		TaskID     string          `json:"taskId"`
 		Output     json.RawMessage `json:"output"` // a JSON object
 		IsError    bool            `json:"isError"`
-		Unknown    bool            `json:"unknown,omitempty"` // nobody saw how it ended
+		Unknown    bool            `json:"unknown,omitempty"` // its outcome is unknown
 		DurationMs int64           `json:"durationMs"`
 		Timestamp  int64           `json:"timestamp"`
 		Summary    string          `json:"summary,omitempty"` // what the person is shown of it
-		// Changes is what the call did to files.
+		// Changes are the call's changes to files.
 		Changes []FileChange `json:"changes,omitempty"`
-		// Saw is what the model knows of files by the call. The hash is the
-		// content's SHA-256, whether or not it is kept.
+		// Saw is what the model knows about files from this call. The hash is the content's SHA-256, whether or
+		// not the content is saved.
 		Saw []FileState `json:"saw,omitempty"`
 	}
 )
 
-// Unasked is what is let pass without a question.
+// Unasked is what a run allows without approval.
 type Unasked string
 
-// What is let pass: what may be waived for good, and risks as well.
+// The values of Unasked: waivable approvals, or risks as well.
 const (
 	WaivableUnasked Unasked = "waivable"
 	RisksUnasked    Unasked = "risks"
 )
 
-// Verdict is how it was ruled on a call.
+// Verdict is the decision on a call.
 type Verdict string
 
 // The verdicts on a call.
 const (
 	Allowed   Verdict = "allow"
 	Denied    Verdict = "deny"
-	Cancelled Verdict = "cancelled" // the turn ended before it could run
-	Invalid   Verdict = "invalid"   // it could not be prepared
-	Unsure    Verdict = "unknown"   // records are missing that would tell
+	Cancelled Verdict = "cancelled" // the turn ended before the call could run
+	Invalid   Verdict = "invalid"   // the call could not be prepared
+	Unsure    Verdict = "unknown"   // unknown, because records are missing
 )
 
-// Ruling is the verdict on the call and who gave it: allow (user). Nobody gives one on a
-// call that the turn ended before, or that could not be prepared.
+// Ruling returns the verdict on the call and who decided, such as "allow (user)". It names nobody for a
+// call that the turn's end canceled or that could not be prepared.
 func (e ToolCallRequested) Ruling() string {
 	nobody := e.DecidedBy == "" || e.DecidedBy == ActorPolicy && (e.Verdict == Cancelled || e.Verdict == Invalid)
 	if nobody {
@@ -163,117 +161,113 @@ func (e ToolCallRequested) Ruling() string {
 	return fmt.Sprintf("%s (%s)", e.Verdict, e.DecidedBy)
 }
 
-// FileState is a file at one moment. Hash names its content in the store of
-// kept contents; an empty Hash says that there was no file. Content too large
-// to keep has Size and Mode, and Lost set.
+// FileState is a file at one moment. Hash names its content in the content store; an empty Hash means
+// that the file did not exist. Content too large to save has Size and Mode, and Lost set.
 type FileState struct {
 	Path string `json:"path"`
 	Hash string `json:"hash,omitempty"`
 	Mode uint32 `json:"mode,omitempty"` // permission bits
-	Link string `json:"link,omitempty"` // where a symbolic link leads
+	Link string `json:"link,omitempty"` // target of a symbolic link
 	Size int64  `json:"size,omitempty"`
 	Lost bool   `json:"lost,omitempty"`
 }
 
-// FileChange is what became of one file.
+// FileChange is the change of one file.
 type FileChange struct {
 	Before FileState `json:"before"`
 	After  FileState `json:"after"`
 	Doubt  Doubt     `json:"doubt,omitempty"`
 }
 
-// Doubt says why a change may not be the work of the call that it is recorded with.
+// Doubt says why a change may not come from the call that recorded it.
 type Doubt string
 
 // The doubts about a change.
 const (
 	DoubtOther  Doubt = "other"  // another program made it: the call's command did not touch the file
-	DoubtBoth   Doubt = "both"   // another program changed the file as well while the call ran
-	DoubtUnseen Doubt = "unseen" // which program made it was not seen
+	DoubtBoth   Doubt = "both"   // another program also changed the file while the call ran
+	DoubtUnseen Doubt = "unseen" // the program that made it was not observed
 )
 
-// Folder reports whether it is a folder that came or went, and no file.
+// Folder reports whether the change created or removed a folder, not a file.
 func (c FileChange) Folder() bool {
 	kind := c.Before.Hash + c.After.Hash
 	return kind == "dir" || kind == "dirdir"
 }
 
-// Conversation events: what the model was told and what it said.
+// Conversation events: messages to and from the model.
 type (
 	MessageAdded struct {
 		Message chat.Message `json:"message"`
-		// Reminders are sent to the model after the message's own text but are
-		// not part of what the person wrote.
+		// Reminders are sent to the model after the message's own text, but the user did not write them.
 		Reminders string `json:"reminders,omitempty"`
-		// Reminded names those reminders that are not given again; one whose
-		// name begins with [ModeReminder] is, when its mode is entered anew.
+		// Reminded names the reminders that are not repeated. A name that begins with [ModeReminder] is repeated
+		// when its mode is entered again.
 		Reminded    []string    `json:"reminded,omitempty"`
-		Interrupted bool        `json:"interrupted,omitempty"` // only a part arrived
+		Interrupted bool        `json:"interrupted,omitempty"` // the message is incomplete
 		Model       string      `json:"model,omitempty"`
 		Usage       *chat.Usage `json:"usage,omitempty"`
 		Stop        string      `json:"stop,omitempty"`   // why the model stopped
-		Window      int         `json:"window,omitempty"` // tokens the server takes, if it said so with this reply
-		// Tools are, with a system text, the tokens that describe each of the tools
-		// that the model is told of, by our own count.
+		Window      int         `json:"window,omitempty"` // the server's window in tokens, if reported with this reply
+		// Tools counts, for a system message, the tokens that describe each advertised tool, by coder's own
+		// count.
 		Tools map[string]int `json:"tools,omitempty"`
-		// Blocks are what a person is shown in place of the message.
+		// Blocks are shown to the user in place of the message.
 		Blocks display.Blocks `json:"blocks,omitempty"`
-		// Sent is, with a reply, what the request was.
+		// Sent is the request of a reply.
 		Sent *chat.Sent `json:"sent,omitempty"`
 	}
-	// TodosChanged is the whole list of what the model means to do, as it is
-	// from now on.
+	// TodosChanged is the model's whole new todo list.
 	TodosChanged struct {
 		Todos []Todo `json:"todos"`
 	}
-	// ModeChanged is the mode of work from now on, and the permissions that
-	// hold in it.
+	// ModeChanged is the new mode and its permissions preset.
 	ModeChanged struct {
 		Mode   string `json:"mode"`
 		Preset string `json:"preset,omitempty"`
 	}
-	// ContextReplaced is a marker: from here on Messages stand for everything
-	// before, save for the newest Keep messages. Nothing is deleted.
+	// ContextReplaced is a marker: from here on, Messages replace all earlier messages except the newest
+	// Keep. Nothing is deleted.
 	ContextReplaced struct {
 		Reason       ReplaceReason  `json:"reason"`
 		Messages     []chat.Message `json:"messages"`
 		Keep         int            `json:"keep,omitempty"`
 		TokensBefore int            `json:"tokensBefore,omitempty"`
 		TokensAfter  int            `json:"tokensAfter,omitempty"`
-		Done         string         `json:"done,omitempty"`   // what was done, for people
-		Window       int            `json:"window,omitempty"` // tokens the server takes, if it said so in refusing more
+		Done         string         `json:"done,omitempty"`   // what coder did, for the user
+		Window       int            `json:"window,omitempty"` // the server's window in tokens, if its refusal reported one
 	}
-	// ContextRestored takes the last ContextReplaced back.
+	// ContextRestored undoes the last ContextReplaced.
 	ContextRestored struct {
-		Messages int `json:"messages"` // how many are seen again
+		Messages int `json:"messages"` // how many messages are visible again
 	}
-	// ContextRewound takes the conversation back to before the message that is on
-	// record as To. Nothing is deleted: Undo takes the last one back.
+	// ContextRewound rewinds the conversation to before the message with Seq To. Nothing is deleted; Undo
+	// reverts the last rewind.
 	ContextRewound struct {
 		To       uint64 `json:"to,omitempty"`
-		Messages int    `json:"messages"`         // how many are out of force, or in it again
-		Turns    int    `json:"turns,omitempty"`  // how many turns were undone with it
-		Undone   int    `json:"undone,omitempty"` // how many could be redone then, these among them
+		Messages int    `json:"messages"`         // how many messages are hidden, or visible again
+		Turns    int    `json:"turns,omitempty"`  // how many turns it undid
+		Undone   int    `json:"undone,omitempty"` // how many turns could then be redone, including these
 		Undo     bool   `json:"undo,omitempty"`
 	}
-	// Spent is what was used beside the replies that are kept: by a summary, a
-	// reply that did not arrive whole, or one whose use was not reported.
+	// Spent is usage beside the saved replies: of a summary, an incomplete reply, or one without reported
+	// usage.
 	Spent struct {
 		Model string     `json:"model"`
 		Usage chat.Usage `json:"usage"`
 		For   SpentFor   `json:"for"`
 	}
-	// LocalAdded is a command of the program's own and its output: kept with
-	// the conversation, never sent to the model.
+	// LocalAdded is one of coder's own commands and its output: saved with the conversation, never sent to
+	// the model.
 	LocalAdded struct {
 		Input  string         `json:"input"`
 		Output string         `json:"output"`
 		Failed bool           `json:"failed,omitempty"`
-		Blocks display.Blocks `json:"blocks,omitempty"` // what Output is made of, unless that is prose
+		Blocks display.Blocks `json:"blocks,omitempty"` // blocks of Output, unless it is prose
 	}
 )
 
-// Shown is what a person is shown of a command's output.
+// Shown returns the blocks to show for a command's output.
 func (e LocalAdded) Shown() display.Blocks {
 	if e.Blocks == nil {
 		return display.Blocks{display.Text(e.Output)}
@@ -281,13 +275,13 @@ func (e LocalAdded) Shown() display.Blocks {
 	return e.Blocks
 }
 
-// ModeReminder begins the names of reminders of what a mode means.
+// ModeReminder is the prefix of reminder names that explain a mode.
 const ModeReminder = "mode:"
 
-// RulesReminder begins the names of reminders of rule files; the path follows.
+// RulesReminder is the prefix of reminder names for rule files; the path follows.
 const RulesReminder = "rules:"
 
-// JobReminder begins the names of reminders of how commands in the background ended; the
+// JobReminder is the prefix of reminder names for the results of background commands; the
 // command's name follows.
 const JobReminder = "job:"
 
@@ -300,8 +294,8 @@ const (
 	ModeSwitched ReplaceReason = "mode_changed"
 )
 
-// Used is what e says that a model used, if it says so. Whoever tells what a
-// session, a turn or a task used adds up these and nothing else.
+// Used returns the usage that e reports, if any. Totals of a session, a turn or a task add up these and
+// nothing else.
 func Used(e Event) (model string, u chat.Usage, ok bool) {
 	switch e := e.(type) {
 	case MessageAdded:
@@ -315,19 +309,18 @@ func Used(e Event) (model string, u chat.Usage, ok bool) {
 	return "", chat.Usage{}, false
 }
 
-// Interruption begins what the model is told, as if the person had said it, where
-// they interrupted it.
+// Interruption begins the message, in the user's role, that reports an interruption to the model.
 const Interruption = "[Request interrupted by user"
 
-// ByPerson reports whether r is a message that the person wrote: neither what the
-// program tells the model in their role nor that they interrupted it.
+// ByPerson reports whether the user wrote the message r, as opposed to coder in the user's role or an
+// interruption.
 func ByPerson(r Record) bool {
 	e, ok := r.Event.(MessageAdded)
 	return ok && r.Actor == ActorUser && e.Message.Role == chat.User && !strings.HasPrefix(e.Message.Text(), Interruption)
 }
 
-// Command is what the person typed where the intent is what that stands for, as with /init;
-// "" if it is what they typed.
+// Command returns what the user typed if the intent is its expansion, as with /init, or "" if the user
+// typed the intent.
 func (e TaskCreated) Command() string {
 	if !strings.HasPrefix(e.Title, "/") || strings.HasPrefix(strings.TrimSpace(e.Intent), "/") || strings.HasSuffix(e.Title, "…") {
 		return ""
@@ -335,18 +328,18 @@ func (e TaskCreated) Command() string {
 	return e.Title
 }
 
-// SpentFor is what something was spent for.
+// SpentFor is the reason for a Spent event.
 type SpentFor string
 
-// What is spent beside replies that are kept. The last two are estimates.
+// The reasons for usage beside saved replies. The last two are estimates.
 const (
 	ForSummary    SpentFor = "summary"
-	ForServer     SpentFor = "mcp_server" // which had the model answer something
+	ForServer     SpentFor = "mcp_server" // an MCP server requested a reply from the model
 	ForCutOff     SpentFor = "cut_off"
 	ForUnreported SpentFor = "unreported"
 )
 
-// Todo is one thing the model means to do.
+// Todo is one item of the model's todo list.
 type Todo struct {
 	ID       string     `json:"id"`
 	Content  string     `json:"content"`
@@ -354,7 +347,7 @@ type Todo struct {
 	Priority string     `json:"priority,omitempty"`
 }
 
-// TodoStatus is how far a todo is.
+// TodoStatus is the progress of a todo.
 type TodoStatus string
 
 // The statuses of a todo.
@@ -364,8 +357,7 @@ const (
 	TodoCompleted  TodoStatus = "completed"
 )
 
-// Unknown is a record written by another version of the program. It is kept
-// and passed on, never dropped.
+// Unknown is a record from another version of coder. It is kept and passed on, never dropped.
 type Unknown struct {
 	Log     Log
 	Type    string
@@ -373,7 +365,7 @@ type Unknown struct {
 	Payload json.RawMessage
 }
 
-// Transient sights.
+// Transient events.
 type (
 	SessionOpened struct {
 		Dir, Model, Mode string
@@ -384,27 +376,26 @@ type (
 	StateChanged   struct{ Busy bool }
 	TextDelta      struct{ Text string }
 	ReasoningDelta struct{ Text string }
-	// Retrying says that the reply so far is void and will be asked for again.
+	// Retrying reports that the reply so far is void and coder will request it again.
 	Retrying struct {
 		Attempt, Of int
 		Wait        time.Duration
 		Why         string
 	}
-	// Waiting says that nothing of a reply is there yet, and why.
+	// Waiting reports that no part of a reply has arrived yet, and why.
 	Waiting struct {
 		Why      WaitReason
 		Waited   time.Duration
-		Read, Of int       // how much of the request the model has read, in tokens; zero if nobody says
-		Until    time.Time // zero if nobody knows
+		Read, Of int       // prefill progress in tokens; zero if unknown
+		Until    time.Time // zero if unknown
 	}
 	ToolStarted struct {
 		CallID, Tool, Title string
 	}
 	ToolOutput struct{ CallID, Text string }
-	// ToolProgress is the line that a call is drawing over and over, as progress bars
-	// are. It stands in place of the one before, until the call's output goes on. Where
-	// more is printed than is passed on, it is the last line, and Lines is how many lines
-	// were left out since the output stopped.
+	// ToolProgress is a line that a call redraws, such as a progress bar. It replaces the previous one until
+	// the call's output continues. If the call prints more than is forwarded, Line is the last line, and
+	// Lines counts the lines omitted since forwarding stopped.
 	ToolProgress struct {
 		CallID, Line string
 		Lines        int
@@ -424,18 +415,18 @@ type (
 	}
 )
 
-// WaitReason is why a reply is waited for.
+// WaitReason is why coder waits for a reply.
 type WaitReason string
 
 // The reasons to wait.
 const (
-	WaitReply   WaitReason = "reply"   // the model has not begun
+	WaitReply   WaitReason = "reply"   // the model has not started
 	WaitLoading WaitReason = "loading" // the server loads the model
-	WaitLimit   WaitReason = "limit"   // of the provider, which ends by itself
-	WaitSummary WaitReason = "summary" // the model sums the conversation up, which makes it shorter
+	WaitLimit   WaitReason = "limit"   // a provider limit that ends by itself
+	WaitSummary WaitReason = "summary" // the model summarises the conversation to shorten it
 )
 
-// Level is how much a notice matters.
+// Level is the importance of a notice.
 type Level string
 
 // The levels of a notice.

@@ -10,17 +10,17 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// Names of files are bytes, and JSON is text. On record a byte of a name that is
-// not part of any UTF-8 is NUL and two digits; no name holds NUL.
+// File names are bytes, and JSON is text. On record, a byte of a name that is not valid UTF-8 is NUL and
+// two digits; no name contains NUL.
 
-// MarshalJSON writes the state with its names byte for byte.
+// MarshalJSON encodes the state with its names byte for byte.
 func (s FileState) MarshalJSON() ([]byte, error) {
 	type plain FileState
 	s.Path, s.Link = RecordedName(s.Path), RecordedName(s.Link)
 	return jsonx.JSON(plain(s))
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (s *FileState) UnmarshalJSON(data []byte) error {
 	type plain FileState
 	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
@@ -30,13 +30,13 @@ func (s *FileState) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// RecordedName is a name as records hold it.
+// RecordedName returns a name as it is on record.
 func RecordedName(name string) string {
 	return replaceBytes(name, func(b byte) string { return "\x00" + hex.EncodeToString([]byte{b}) })
 }
 
-// ShownName is the name of a file as people and JSON are given it, on one line: a byte
-// that is no UTF-8, and one that is a control character, as \x and two digits.
+// ShownName returns a file's name on one line, for people and JSON: invalid UTF-8 and control characters
+// become \x and two digits.
 func ShownName(name string) string {
 	shown := func(b byte) string { return fmt.Sprintf(`\x%02x`, b) }
 	name = replaceBytes(name, shown)
@@ -56,7 +56,7 @@ func ShownName(name string) string {
 
 func control(r rune) bool { return r < ' ' || r == 0x7f }
 
-// replaceBytes replaces what is not UTF-8 in a name.
+// replaceBytes replaces bytes of a name that are not valid UTF-8.
 func replaceBytes(name string, by func(byte) string) string {
 	if utf8.ValidString(name) {
 		return name
@@ -85,7 +85,7 @@ func unescapeName(text string) string {
 		}
 		raw, err := hex.DecodeString(part[:2])
 		if err != nil {
-			return text // nothing that we wrote
+			return text // not written by coder
 		}
 		parts[i+1] = string(raw) + part[2:]
 	}

@@ -1,12 +1,12 @@
 package event
 
-// A Log is where a kind of event is kept. Transient events are kept nowhere.
+// A Log is where coder saves a kind of event. Transient events have none.
 type Log uint8
 
-// The three logs, and none.
+// The three logs, and the zero Log for none.
 const (
 	Transient    Log = iota
-	Domain           // person and agent: tasks and interactions
+	Domain           // user and agent: tasks and interactions
 	Audit            // agent and world: tool calls
 	Conversation     // agent and model: messages
 )
@@ -14,12 +14,12 @@ const (
 // Logs lists the three logs.
 var Logs = []Log{Domain, Audit, Conversation}
 
-// String is the log's name, also on disk.
+// String returns the log's name, also used on disk.
 func (l Log) String() string {
 	return [...]string{"transient", "events", "audit", "conversation"}[l]
 }
 
-// LogOf is the routing table: the log that e belongs to.
+// LogOf returns the log that e belongs to.
 func LogOf(e Event) Log {
 	switch e := e.(type) {
 	case TaskCreated, TaskStarted, TaskCompleted, TaskFailed, TaskCanceled,
@@ -38,9 +38,9 @@ func LogOf(e Event) Log {
 	return Transient
 }
 
-// Decisive reports whether e announces something that cannot be taken back: a
-// decision, the end of a task, a call that may change the world. It and all
-// before it must be on the disk, not only in the file, before anyone acts on it.
+// Decisive reports whether e announces something that cannot be undone: a decision, the end of a task, a
+// call that may change the world. It and all earlier records must be synced to disk before anyone acts
+// on it.
 func Decisive(e Event) bool {
 	switch e := e.(type) {
 	case InteractionRequested, InteractionResponded, TaskCompleted, TaskFailed, TaskCanceled:
@@ -51,10 +51,9 @@ func Decisive(e Event) bool {
 	return false
 }
 
-// Deed reports whether e announces a call that changes the world: neither one
-// that only reads nor one that writes only the program's own notes. A deed whose
-// announcement is not on the disk must not be done: a later process would not
-// know that it was.
+// Deed reports whether e announces a call that changes the world, so not one that only reads or only
+// writes coder's own notes. A deed must not run before its record is synced to disk: a later process
+// would not know about it.
 func Deed(e Event) bool {
 	call, ok := e.(ToolCallRequested)
 	return ok && Decisive(e) && !Harmless(call.Effects)

@@ -8,19 +8,17 @@ import (
 	"coder/internal/core/chat"
 )
 
-// A Masker puts something else in place of what must not be kept: in a text, in
-// the strings of a JSON text, and in a text that may be JSON. What holds nothing
-// of that kind it returns as it is.
+// A Masker replaces text that must not be saved: in a text, in the strings of a JSON text, and in a text
+// that may be JSON. It returns anything else unchanged.
 type Masker interface {
 	Text(string) string
 	JSON([]byte) []byte
 	Value(string) string
 }
 
-// Masked is e without what m masks, in whatever field it stands: a field that is
-// added later is masked, too. Left as they are: pictures, the state of files,
-// which has to be true for them to be brought back, and what a provider signed or
-// encrypted. Thinking that is masked has lost what vouched for it.
+// Masked returns e without what m masks, in every field, including fields added later. It does not
+// change pictures, file states, which must be exact to be restored, or data that a provider signed or
+// encrypted. Masked reasoning loses its signature.
 func Masked(e Event, m Masker) Event {
 	if v, changed := mask(reflect.ValueOf(e), m); changed {
 		return v.Interface().(Event)
@@ -28,7 +26,7 @@ func Masked(e Event, m Masker) Event {
 	return e
 }
 
-// MaskedMessage is a message without what m masks.
+// MaskedMessage returns a message without what m masks.
 func MaskedMessage(msg chat.Message, m Masker) chat.Message {
 	if v, changed := mask(reflect.ValueOf(msg), m); changed {
 		return v.Interface().(chat.Message)
@@ -36,8 +34,7 @@ func MaskedMessage(msg chat.Message, m Masker) chat.Message {
 	return msg
 }
 
-// mask is v without what m masks, and whether that is something else than v. What
-// v refers to is not changed.
+// mask returns v without what m masks, and whether it changed. It does not modify what v refers to.
 func mask(v reflect.Value, m Masker) (reflect.Value, bool) {
 	switch v.Kind() {
 	case reflect.String:
@@ -139,12 +136,12 @@ func maskStruct(v reflect.Value, m Masker) (reflect.Value, bool) {
 	return v, false
 }
 
-// maskKnown masks what is not like other structs.
+// maskKnown masks types that need special handling.
 func maskKnown(v reflect.Value, m Masker) (reflect.Value, bool) {
 	switch was := v.Interface().(type) {
 	case Effect:
 		if text := was.String(); m.Text(text) != text {
-			_ = was.UnmarshalText([]byte(m.Text(text))) // it takes anything
+			_ = was.UnmarshalText([]byte(m.Text(text))) // it accepts anything
 			return reflect.ValueOf(was), true
 		}
 	case chat.Reasoning:
@@ -166,8 +163,8 @@ func maskKnown(v reflect.Value, m Masker) (reflect.Value, bool) {
 	return v, false
 }
 
-// opaque reports whether two JSON texts differ only in what a provider signed or
-// encrypted: letters by chance.
+// opaque reports whether two JSON texts differ only in what a provider signed or encrypted, which is
+// random text.
 func opaque(a, b json.RawMessage) bool {
 	var was, is any
 	if json.Unmarshal(a, &was) != nil || json.Unmarshal(b, &is) != nil {

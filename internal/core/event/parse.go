@@ -10,10 +10,10 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// envelope is about what a line needs beside its payload.
+// envelope is the approximate size of a line without its payload.
 const envelope = 512
 
-// append writes l as encoding/json would, up to its payload.
+// append encodes l as encoding/json would, up to its payload.
 func (l line) append(b []byte) ([]byte, error) {
 	b = strconv.AppendUint(append(b, `{"seq":`...), l.Seq, 10)
 	b = appendString(append(b, `,"type":`...), l.Type)
@@ -43,14 +43,13 @@ func appendString(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// isPlain reports whether c stands for itself in a JSON string.
+// isPlain reports whether c needs no escape in a JSON string.
 func isPlain(c byte) bool { return c >= ' ' && c <= '~' && c != '"' && c != '\\' }
 
 var errNoRecord = errors.New("not a record: no seq, no type or no payload")
 
-// parse reads the envelope of a record, however it is laid out. A line without
-// a check holds nothing but what it is made of: what looks like more is a check
-// that was damaged.
+// parse decodes the envelope of a record in any layout. A line without a checksum contains only its
+// known fields; anything else is a damaged checksum.
 func parse(data []byte) (line, error) {
 	var l line
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -69,10 +68,9 @@ func parse(data []byte) (line, error) {
 	return l, nil
 }
 
-// parseOurs reads a line laid out as Encode does it, in one short pass over
-// what comes before the payload. If the payload it returns, a part of data, is
-// JSON, then parse would have given the same answer; in all other cases only
-// parse knows.
+// parseOurs decodes a line in Encode's layout, in one short pass over everything before the payload. If
+// the payload it returns, a part of data, is JSON, the result equals that of parse; otherwise the caller
+// must use parse.
 func parseOurs(data []byte) (line, bool) {
 	var l line
 	c := cursor{rest: data}
@@ -100,20 +98,18 @@ func parseOurs(data []byte) (line, bool) {
 	return l, closed && len(l.Payload) > 0
 }
 
-// A line in a log ends with a check of it: `…,"sum":"<SumLen letters>"}`. What
-// the letters are is for package audit to say.
+// A log line ends with its checksum: `…,"sum":"<SumLen letters>"}`. Package audit defines the letters.
 const (
 	sumKey = `,"sum":"`
 	SumLen = 32
 )
 
-// AppendSum ends a line whose body, all but its closing brace, is given.
+// AppendSum appends the checksum to body, a line without its closing brace.
 func AppendSum(body []byte, sum [SumLen]byte) []byte {
 	return append(append(append(body, sumKey...), sum[:]...), `"}`...)
 }
 
-// CutSum splits a line that ends with a check into what the check is of and the
-// check.
+// CutSum splits a line that ends with a checksum into the checked part and the checksum.
 func CutSum(line []byte) (body, sum []byte, ok bool) {
 	at := len(line) - len(sumKey) - SumLen - len(`"}`)
 	if at < 0 || string(line[at:at+len(sumKey)]) != sumKey || string(line[len(line)-2:]) != `"}` {
@@ -128,7 +124,7 @@ func CutSum(line []byte) (body, sum []byte, ok bool) {
 	return line[:at], sum, true
 }
 
-// inSum are the letters of a check.
+// inSum is the set of letters in a checksum.
 var inSum = func() (set [256]bool) {
 	for _, c := range []byte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_") {
 		set[c] = true
@@ -141,7 +137,7 @@ const (
 	hashLen = 64 // hex digits of a SHA-256
 )
 
-// cutPrev splits `…,"prev":"<hash>"` at the end of b from what comes before.
+// cutPrev splits `…,"prev":"<hash>"` off the end of b.
 func cutPrev(b []byte) (payload []byte, prev string) {
 	at := len(b) - len(prevKey) - hashLen - 1
 	if at < 0 || !bytes.HasPrefix(b[at:], []byte(prevKey)) || b[len(b)-1] != '"' {
@@ -156,8 +152,8 @@ func cutPrev(b []byte) (payload []byte, prev string) {
 	return b[:at], string(hash)
 }
 
-// A cursor reads the plainest JSON from the front of rest; at the first thing
-// that is not plain it turns odd and stays so.
+// A cursor parses the simplest JSON from the front of rest. At the first unusual byte it becomes odd and
+// stays so.
 type cursor struct {
 	rest []byte
 	odd  bool
@@ -174,7 +170,7 @@ func (c *cursor) skip(s string) *cursor {
 	return c
 }
 
-// number reads a positive decimal of a size that fits an int anywhere.
+// number parses a positive decimal that fits an int on every platform.
 func (c *cursor) number() uint64 {
 	n := 0
 	for n < len(c.rest) && c.rest[n] >= '0' && c.rest[n] <= '9' {
@@ -189,7 +185,7 @@ func (c *cursor) number() uint64 {
 	return v
 }
 
-// plain reads a string of printable ASCII without escapes.
+// plain parses a string of printable ASCII without escapes.
 func (c *cursor) plain() []byte {
 	if !c.has(`"`) {
 		c.odd = true

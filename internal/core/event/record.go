@@ -14,9 +14,9 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// A Record is an event as kept: numbered from 1 without gaps within its
-// session, across the three logs, so that merging them by Seq gives the one
-// true order. A transient event travels in a Record whose Seq is zero.
+// A Record is a saved event: numbered from 1 without gaps within its session, across the three logs, so
+// that merging them by Seq gives the true order. A transient event travels in a Record whose Seq is
+// zero.
 type Record struct {
 	Seq     uint64
 	Time    time.Time
@@ -25,52 +25,52 @@ type Record struct {
 	Actor   string // who caused it: [ActorUser], the name of an agent or of a policy
 	Event   Event
 
-	// Clean says that what must not be kept is not in it any more. It is never kept.
+	// Clean reports that the record is already masked. It is never saved.
 	Clean bool
-	// Seal, where there is one, is the signature of the program that wrote it.
+	// Seal, if present, is the signature of the program that wrote the record.
 	Seal string
-	// Vouched says that this user's program wrote the record on this machine.
-	// It is never kept: whoever opens a session finds it out anew.
+	// Vouched reports that this user's coder wrote the record on this machine. It is never saved: opening a
+	// session computes it again.
 	Vouched bool
 }
 
-// Actors that are no agents.
+// Actors that are not agents.
 const (
 	ActorUser     = "user"
 	ActorPolicy   = "policy"
-	ActorRecovery = "recovery" // what an earlier process left unfinished is closed by it
-	ActorVerifier = "verify"   // runs the program's own checks of edited work
+	ActorRecovery = "recovery" // closes what an earlier process left unfinished
+	ActorVerifier = "verify"   // runs coder's automatic checks of edits
 )
 
-// A Sink is told what happens, in order. Emit may be called by several
-// goroutines at once, and an error from it ends the turn.
+// A Sink receives events in order. Several goroutines may call Emit at once, and an error from it ends
+// the turn.
 type Sink interface {
 	Emit(ctx context.Context, r Record) error
 }
 
-// NotShownError reports a record that was kept but that could not be shown.
+// NotShownError reports a record that was saved but could not be shown.
 type NotShownError struct{ Err error }
 
 func (e *NotShownError) Error() string { return e.Err.Error() }
 
 func (e *NotShownError) Unwrap() error { return e.Err }
 
-// Kept reports whether a record was kept for which Emit returned err.
+// Kept reports whether the record was saved although Emit returned err.
 func Kept(err error) bool {
 	var unseen *NotShownError
 	return err == nil || errors.As(err, &unseen)
 }
 
-// SinkFunc makes a Sink of a function.
+// SinkFunc adapts a function to a Sink.
 type SinkFunc func(context.Context, Record) error
 
 // Emit calls f.
 func (f SinkFunc) Emit(ctx context.Context, r Record) error { return f(ctx, r) }
 
-// Discard is a Sink that shows nothing to anyone.
+// Discard is a Sink that ignores all events.
 var Discard Sink = SinkFunc(func(context.Context, Record) error { return nil })
 
-// Tee returns a Sink that tells each of sinks in turn, stopping at an error.
+// Tee returns a Sink that calls each of sinks in turn and stops at the first error.
 func Tee(sinks ...Sink) Sink {
 	return SinkFunc(func(ctx context.Context, r Record) error {
 		for _, s := range sinks {
@@ -82,32 +82,28 @@ func Tee(sinks ...Sink) Sink {
 	})
 }
 
-// A Store keeps durable records, append-only, one log per kind.
-// Implementations pass [coder/testkit/eventtest.TestStore].
+// A Store saves durable records, append-only, one log per kind. Implementations pass
+// [coder/testkit/eventtest.TestStore].
 type Store interface {
-	// Claim makes the caller the only writer of session until release is
-	// called, and mends what an earlier writer left half written. If another
-	// writer holds it the error is a [*ClaimedError].
+	// Claim makes the caller the only writer of session until release is called, and repairs incomplete
+	// writes of an earlier writer. If another writer has the claim, the error is a [*ClaimedError].
 	Claim(ctx context.Context, session string) (release func() error, err error)
 
-	// Append adds records of one claimed session in one step: all of them or
-	// none. Their Seqs follow last, one by one; if last is not the Seq of the
-	// session's newest record it returns [ErrConflict]. When Append returns
-	// nil the records outlive the process, and if one of them is [Decisive]
-	// they outlive the machine.
+	// Append adds records of one claimed session in one step: all of them or none. Their Seqs follow last,
+	// one by one; if last is not the Seq of the session's newest record, Append returns [ErrConflict]. When
+	// Append returns nil, the records survive a crash of the process, and if one of them is [Decisive], also
+	// one of the machine.
 	Append(ctx context.Context, last uint64, rs ...Record) error
 
-	// Read yields a session's records newer than after, oldest first, of the
-	// logs asked for (none = all three, merged). A session never written has
-	// no records. After yielding an error it stops.
+	// Read yields a session's records newer than after, oldest first, from the given logs (none = all three,
+	// merged). A session that was never written has no records. After yielding an error it stops.
 	Read(ctx context.Context, session string, after uint64, logs ...Log) iter.Seq2[Record, error]
 }
 
 // ErrConflict reports that another writer appended first.
 var ErrConflict = errors.New("session moved on")
 
-// Consecutive reports whether rs are the records of one session that come right
-// after the one numbered last.
+// Consecutive reports whether rs are records of one session numbered directly after last.
 func Consecutive(last uint64, rs []Record) bool {
 	for i, r := range rs {
 		if r.Session != rs[0].Session || r.Seq != last+1+uint64(i) {
@@ -117,8 +113,8 @@ func Consecutive(last uint64, rs []Record) bool {
 	return true
 }
 
-// UnkeptError reports that a [Deed] cannot be put on record now, so that it must
-// not be done. Other records may still be taken.
+// UnkeptError reports that a [Deed] cannot be recorded now and so must not run. Other records may still
+// be accepted.
 type UnkeptError struct{ Err error }
 
 func (e *UnkeptError) Error() string { return fmt.Sprintf("it cannot be recorded: %s", e.Err) }
@@ -128,17 +124,17 @@ func (e *UnkeptError) Unwrap() error { return e.Err }
 // ClaimedError reports that another process is writing the session.
 type ClaimedError struct {
 	Session string
-	Holder  string // who, in words
+	Holder  string // a description of the writer
 }
 
 func (e *ClaimedError) Error() string {
 	return fmt.Sprintf("session %s is in use by %s", e.Session, e.Holder)
 }
 
-// NewerError reports a session that only a newer program may write to.
+// NewerError reports a session that only a newer version may write to.
 type NewerError struct {
 	Session       string
-	Format, Known int    // of the session, and the newest that this program writes
+	Format, Known int    // the session's format, and the newest that this program writes
 	Writer        string // the version that wrote it last; "" if the session does not say
 }
 
@@ -150,9 +146,8 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("session %s was written by %s, in format %d; this version writes format %d and would damage it: continue it with %[2]s", e.Session, by, e.Format, e.Known)
 }
 
-// names is the wire vocabulary: one stable name and version per durable type.
-// A version grows when the payload changes in a way an old reader would
-// misread; older payloads are lifted when read.
+// names maps each durable type to a stable wire name and version. A version increases when an old reader
+// would misread the payload; older payloads are upgraded when read.
 var names = []struct {
 	name    string
 	version int
@@ -177,7 +172,7 @@ var names = []struct {
 	{"ContextRewound", 1, ContextRewound{}},
 }
 
-// Name is the wire name and version of a durable event.
+// Name returns the wire name and version of a durable event.
 func Name(e Event) (string, int) {
 	if u, ok := e.(Unknown); ok {
 		return u.Type, u.Version
@@ -191,7 +186,7 @@ func Name(e Event) (string, int) {
 	return "", 0
 }
 
-// line is a record as written: one JSON object on one line.
+// line is an encoded record: one JSON object on one line.
 type line struct {
 	Seq     uint64          `json:"seq"`
 	Type    string          `json:"type"`
@@ -202,10 +197,10 @@ type line struct {
 	Time    time.Time       `json:"createdAt"`
 	Seal    string          `json:"seal,omitempty"`
 	Payload json.RawMessage `json:"payload"`
-	Prev    string          `json:"prev,omitempty"` // in audit logs of an earlier form
+	Prev    string          `json:"prev,omitempty"` // in audit logs of an earlier format
 }
 
-// Encode writes r as one JSON object without a newline.
+// Encode encodes r as one JSON object without a newline.
 func Encode(r Record) ([]byte, error) {
 	name, version := Name(r.Event)
 	if log := LogOf(r.Event); name == "" || log < Domain || log > Conversation {
@@ -222,8 +217,8 @@ func Encode(r Record) ([]byte, error) {
 	return append(data, '}'), nil
 }
 
-// appendPayload appends JSON on one line. A reply may be large, so that its message is written
-// in place and not as a JSON value of its own.
+// appendPayload appends e as JSON on one line. Since a reply may be large, it encodes the message in
+// place, not as a separate JSON value.
 func appendPayload(b []byte, e Event) ([]byte, error) {
 	switch e := e.(type) {
 	case MessageAdded:
@@ -244,12 +239,10 @@ func appendPayload(b []byte, e Event) ([]byte, error) {
 	return jsonx.Append(b, e)
 }
 
-// Decode reads what Encode wrote, with a check or not; log is where it
-// stood. prev is the hash that a line of an earlier form carries of the line
-// before it. A type or version it
-// does not know, or a payload that does not fit its type, becomes [Unknown]:
-// only what is not a record at all is an error, exactly where [Peek] says so.
-// Nothing in the Record refers to data.
+// Decode decodes the output of Encode, with or without a checksum; log is the log that contained it.
+// prev is the hash of the previous line, which lines of an earlier format carry. An unknown type or
+// version, or a payload that does not fit its type, becomes [Unknown]. Only data that is not a record is
+// an error, exactly where [Peek] returns one. The Record does not refer to data.
 func Decode(data []byte, log Log) (r Record, prev string, err error) {
 	if l, ok := parseOurs(data); ok {
 		if e, ok := decodePayload(l, log); ok {
@@ -260,12 +253,12 @@ func Decode(data []byte, log Log) (r Record, prev string, err error) {
 	if err != nil {
 		return Record{}, "", err
 	}
-	e, _ := decodePayload(l, log) // the payload is JSON, or parse would have said so
+	e, _ := decodePayload(l, log) // parse has checked that the payload is JSON
 	return l.record(e), l.Prev, nil
 }
 
-// Peek returns the Seq of the record that data holds, or an error where Decode
-// would return one, at a fraction of the cost.
+// Peek returns the Seq of the record in data, or an error where Decode would return one, at a fraction
+// of the cost.
 func Peek(data []byte) (uint64, error) {
 	if l, ok := parseOurs(data); ok && json.Valid(l.Payload) {
 		return l.Seq, nil
@@ -274,8 +267,8 @@ func Peek(data []byte) (uint64, error) {
 	return l.Seq, err
 }
 
-// Number is the Seq of the record that data holds, or zero if it holds none. It
-// does not look at what the record says, so data has to be as it was written.
+// Number returns the Seq of the record in data, or zero if data holds none. It does not check the
+// record, so data must be as Encode wrote it.
 func Number(data []byte) uint64 {
 	c := cursor{rest: data}
 	seq := c.skip(`{"seq":`).number()

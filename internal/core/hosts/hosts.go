@@ -1,5 +1,5 @@
-// Package hosts holds patterns of hosts: what safety.network may list, and how
-// a program may spell a host that it wants to reach.
+// Package hosts provides host patterns for safety.network, and parses the hosts that programs want to
+// reach.
 package hosts
 
 import (
@@ -11,11 +11,10 @@ import (
 	"strings"
 )
 
-// Target is a host and a port of it. Its host is in the one spelling that
-// [Clean] returns.
+// Target is a host and port. Its host has the canonical spelling that [Clean] returns.
 type Target struct{ Host, Port string }
 
-// String leaves out the usual ports of the web, which every name stands for.
+// String omits the usual web ports, which every pattern without a port includes.
 func (t Target) String() string {
 	if usual(t.Port) {
 		return t.Host
@@ -23,10 +22,10 @@ func (t Target) String() string {
 	return net.JoinHostPort(t.Host, t.Port)
 }
 
-// usual reports whether a port needs no naming.
+// usual reports whether port is a default web port.
 func usual(port string) bool { return port == "80" || port == "443" }
 
-// NewTarget reads "host:port" as a client spells it; port is for a host without.
+// NewTarget parses "host:port" as a client spells it; port is the default.
 func NewTarget(address, port string) (Target, error) {
 	host, own, err := split(address)
 	if err != nil {
@@ -39,11 +38,11 @@ func NewTarget(address, port string) (Target, error) {
 	return Target{host, port}, err
 }
 
-// split parts a host from its port, which is empty where there is none.
+// split separates a host from its port, which may be empty.
 func split(address string) (host, port string, err error) {
 	bare, ipv6 := strings.CutPrefix(address, "[")
 	if !ipv6 && strings.Count(address, ":") != 1 {
-		return address, "", nil // a name, or an address of version 6 without brackets
+		return address, "", nil // a name, or an IPv6 address without brackets
 	}
 	if host, ok := strings.CutSuffix(bare, "]"); ipv6 && ok {
 		return host, "", nil
@@ -58,13 +57,12 @@ func split(address string) (host, port string, err error) {
 	return host, port, nil
 }
 
-// maxName is the longest name that a name server knows.
+// maxName is the longest name that DNS allows.
 const maxName = 253
 
-// Clean returns the one spelling of a host: lower case, without the dot at the
-// end, an address as it is usually written. It refuses whatever two programs
-// could read in two ways: addresses in decimal, octal or hexadecimal numbers, zones,
-// a user's name before the host.
+// Clean returns the canonical spelling of a host: lower case, without the final dot, an address in its
+// usual form. It rejects what two programs could read differently: addresses in decimal, octal or
+// hexadecimal numbers, zones, a user name before the host.
 func Clean(host string) (string, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if a.Zone() != "" {
@@ -96,7 +94,7 @@ func Clean(host string) (string, error) {
 	return name, nil
 }
 
-// isNumber reports whether programs take a name that ends so for an address.
+// isNumber reports whether programs parse a name with this last label as an address.
 func isNumber(label string) bool {
 	if digits, ok := strings.CutPrefix(label, "0x"); ok {
 		return strings.Trim(digits, "0123456789abcdef") == ""
@@ -104,15 +102,14 @@ func isNumber(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// Pattern is one host, or all below a domain, with one port or the usual ones of
-// the web.
+// Pattern is one host, or all hosts below a domain, with one port or the usual web ports.
 type Pattern struct {
-	host  string // a name, an address, or the domain that the host is below
+	host  string // a name, an address, or the parent domain
 	below bool
-	port  string // empty: the usual ones
+	port  string // empty means the usual ports
 }
 
-// Parse reads a pattern: "example.org", "*.example.org", "example.org:8080".
+// Parse parses a pattern: "example.org", "*.example.org", "example.org:8080".
 func Parse(text string) (p Pattern, err error) {
 	if scheme, rest, ok := strings.Cut(text, "://"); ok {
 		rest, _, _ = strings.Cut(rest, "/")
@@ -139,7 +136,7 @@ func Parse(text string) (p Pattern, err error) {
 	return p, nil
 }
 
-// String is the pattern as it is written.
+// String returns the pattern in the form that Parse reads.
 func (p Pattern) String() string {
 	host := p.host
 	if p.below {
@@ -151,7 +148,7 @@ func (p Pattern) String() string {
 	return net.JoinHostPort(host, p.port)
 }
 
-// Matches reports whether the pattern stands for a target.
+// Matches reports whether the pattern matches t.
 func (p Pattern) Matches(t Target) bool {
 	return p.has(t.Host) && (p.port == t.Port || p.port == "" && usual(t.Port))
 }
@@ -166,7 +163,7 @@ func (p Pattern) IsAddress() bool {
 	return err == nil
 }
 
-// And is the pattern of what both stand for, if there is anything.
+// And returns the intersection of two patterns, if there is one.
 func (p Pattern) And(q Pattern) (Pattern, bool) {
 	narrow, wide := p, q
 	if p.below && (!q.below || strings.HasSuffix(q.host, "."+p.host)) {

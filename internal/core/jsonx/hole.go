@@ -8,18 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// longText is how long a text is before it is worth a hole.
+// longText is the length from which a text gets a hole.
 const longText = 64 << 10
 
-// Holes writes large texts of a value straight into a line. An encoder would hold the whole
-// value once more while it writes it. The zero value is ready to use.
+// Holes writes the large texts of a value straight into a line, where an encoder would hold a second
+// copy of the value. The zero value is ready to use.
 type Holes struct {
 	mark  string
 	texts []string
 }
 
-// Put returns what stands for a text in the value: the text itself, or a mark if it is large.
-// Texts are put in the order in which the value is written.
+// Put returns a placeholder for text in the value: the text itself, or a mark if it is large. Calls must
+// follow the order in which the value is encoded.
 func (h *Holes) Put(text string) string {
 	if len(text) < longText {
 		return text
@@ -31,7 +31,7 @@ func (h *Holes) Put(text string) string {
 	return h.mark
 }
 
-// Append appends v to b as [Append] does, with the texts where their marks stand.
+// Append appends v to b as [Append] does, and replaces the marks by their texts.
 func (h *Holes) Append(b []byte, v any) ([]byte, error) {
 	if len(h.texts) == 0 {
 		return Append(b, v)
@@ -54,7 +54,8 @@ func (h *Holes) Append(b []byte, v any) ([]byte, error) {
 	return append(b, around...), nil
 }
 
-// escape is how a JSON string holds what begins text, and how long that is there; "" if as it is.
+// escape returns the JSON escape for the start of text and how many bytes it covers, or "" if none is
+// needed.
 func escape(text string) (as string, n int) {
 	const hex = "0123456789abcdef"
 	c := text[0]

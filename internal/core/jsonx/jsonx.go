@@ -1,5 +1,5 @@
-// Package jsonx writes JSON the way people read it: on one line, with <, > and
-// & as they are. Everything the program keeps or sends goes through it.
+// Package jsonx encodes JSON for readability: on one line, with <, > and & unescaped. coder uses it for
+// everything that it saves or sends.
 package jsonx
 
 import (
@@ -11,7 +11,7 @@ import (
 // JSON encodes v without a trailing newline.
 func JSON(v any) (json.RawMessage, error) { return Append(nil, v) }
 
-// Append is JSON that appends to b.
+// Append appends the JSON of v to b.
 func Append(b []byte, v any) ([]byte, error) {
 	enc := json.NewEncoder((*appender)(&b))
 	enc.SetEscapeHTML(false)
@@ -21,7 +21,7 @@ func Append(b []byte, v any) ([]byte, error) {
 	return bytes.TrimSuffix(b, []byte("\n")), nil
 }
 
-// appender appends what is written to it. A large text is copied once, also if more follows.
+// appender collects what is written to it. It copies a large text once, even if more follows.
 type appender []byte
 
 func (a *appender) Write(p []byte) (int, error) {
@@ -29,8 +29,8 @@ func (a *appender) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Must is JSON for values that always encode: strings, numbers, booleans, and
-// maps, slices and structs of such. It panics on anything else.
+// Must encodes values that always encode: strings, numbers, booleans, and maps, slices and structs of
+// these. It panics on anything else.
 func Must(v any) json.RawMessage {
 	b, err := JSON(v)
 	if err != nil {
@@ -39,10 +39,10 @@ func Must(v any) json.RawMessage {
 	return b
 }
 
-// List is a list of strings; a single one may stand for itself.
+// List is a list of strings. In JSON a single string may stand for a list of one.
 type List []string
 
-// UnmarshalJSON takes either form.
+// UnmarshalJSON accepts either form.
 func (l *List) UnmarshalJSON(text []byte) error {
 	var one string
 	if json.Unmarshal(text, &one) == nil {
@@ -52,9 +52,8 @@ func (l *List) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(l))
 }
 
-// Strings is a JSON text in which f has been applied to every string, names of
-// members included. Only what f changes is written anew; if that is nothing the
-// text is the one that was given.
+// Strings applies f to every string in a JSON text, including member names. It rewrites only what f
+// changes; without changes it returns the given text.
 func Strings(text []byte, f func(string) string) []byte {
 	var b bytes.Buffer
 	from := 0
@@ -70,7 +69,7 @@ func Strings(text []byte, f func(string) string) []byte {
 			end++
 		}
 		if end >= len(text) {
-			break // it is no JSON
+			break // not JSON
 		}
 		var s string
 		if json.Unmarshal(text[i:end+1], &s) == nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Misfit says for people why JSON that they wrote did not fit a struct: err is that of a
-// decoder, and into what it decoded into.
+// Misfit explains to the user why their JSON does not fit a struct: err is the decoder's error, and into
+// is the decoding target.
 func Misfit(err error, into any) error {
 	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		key, _ := strconv.Unquote(quoted)
@@ -31,7 +31,7 @@ func Misfit(err error, into any) error {
 	return why
 }
 
-// keys are those that a struct, or a pointer to one, is written with.
+// keys returns the JSON keys of a struct or a pointer to one.
 func keys(into any) (all []string) {
 	t := reflect.TypeOf(into)
 	for t.Kind() == reflect.Pointer {
@@ -45,7 +45,7 @@ func keys(into any) (all []string) {
 	return all
 }
 
-// wanted is what a type is written as.
+// wanted returns the JSON form of a type.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:

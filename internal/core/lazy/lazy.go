@@ -1,5 +1,5 @@
-// Package lazy makes what costs time when it is first used, so that a start of
-// the program does not pay for what that run never needs.
+// Package lazy delays costly work until its first use, so that the start of the program does not pay for
+// it.
 package lazy
 
 import (
@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// Regexp is an expression that is compiled when it is first asked for. One that
-// cannot be compiled panics then.
+// Regexp returns a function that compiles expr on its first call, which panics if expr is invalid.
 func Regexp(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -1,6 +1,6 @@
-// Package lists reads lists that are kept as data beside the code.
+// Package lists parses lists that are stored as data beside the code.
 //
-// A list is a text with an entry a line. A line in brackets begins a section, # begins a comment, and the first
+// A list has one entry per line. A line in brackets begins a section, # begins a comment, and the first
 // comment names the source and the date.
 package lists
 
@@ -29,7 +29,7 @@ func Entries(text string) iter.Seq2[string, string] {
 	}
 }
 
-// Sections are the entries of a list by section.
+// Sections returns the entries of a list by section.
 func Sections(text string) map[string][]string {
 	all := make(map[string][]string)
 	for section, entry := range Entries(text) {

@@ -1,10 +1,9 @@
-// Package nearest finds what somebody meant who wrote a name that does not
-// exist.
+// Package nearest suggests a name for one that does not exist.
 package nearest
 
 import "strings"
 
-// Of is the name most like word, or "" if none is much like it.
+// Of returns the name most similar to word, or "" if none is close.
 func Of(word string, names []string) string {
 	best, least := "", max(1, len(word)/3)+1
 	for _, name := range names {
@@ -15,11 +14,11 @@ func Of(word string, names []string) string {
 	return best
 }
 
-// longest bounds the work of Distance: no name of a file is longer.
+// longest limits the work of Distance: no file name is longer.
 const longest = 255
 
-// Distance counts the characters to add, drop, change or swap with their
-// neighbour to make b of a. Of what is no name it is the length.
+// Distance returns the number of insertions, deletions, substitutions and swaps of neighbours that turn
+// a into b. For texts too long to be names it returns their length.
 func Distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	if len(x) > longest || len(y) > longest {

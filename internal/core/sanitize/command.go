@@ -6,25 +6,24 @@ import (
 	"unicode/utf8"
 )
 
-// RevealCommand cleans a command, a path or an address as [Reveal] does, for
-// someone who must decide about it, and names more: there every character
-// counts, so what is not ASCII stays as it is only where it cannot pass for
-// what is.
+// RevealCommand sanitizes a command, a path or an address as [Reveal] does, for the user to decide on,
+// and is stricter: every character counts there, so a non-ASCII character stays only where it cannot
+// pass for an ASCII one.
 //
-//   - Letters stay in words of one script. Chinese, Japanese and Korean may
-//     stand beside Latin ones; other letters in a word with Latin ones are named,
-//     as are words that only look Latin, and scripts in which nobody writes today.
-//   - Other signs are named outside quotes, but for pictures, and those of Chinese,
-//     Japanese and Korean where they are part of a name in these. Within quotes
-//     the usual signs of prose stay.
+//   - Letters stay in words of one script. Chinese, Japanese and Korean letters may
+//     stand beside Latin ones. Other letters in a word with Latin ones are named,
+//     as are words that only look Latin, and scripts no longer in use.
+//   - Other signs are named outside quotes, except pictures and Chinese, Japanese
+//     and Korean signs within names in these scripts. Within quotes the usual signs
+//     of prose stay.
 func RevealCommand(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r >= 0x7f || Hazard(r) }) < 0 {
 		return s
 	}
 	s = Text(s)
-	s, more := strings.CutSuffix(s, "…") // ours, where it was cut
+	s, more := strings.CutSuffix(s, "…") // coder's ellipsis where the text was cut
 	var b strings.Builder
-	// What a here-document holds is quoted
+	// a here-document counts as quoted
 	var list []passage
 
 	from, quote, closing := 0, byte(0), ""
@@ -72,15 +71,15 @@ func RevealCommand(s string) string {
 	return b.String()
 }
 
-// passage is a part of a command: one word between blanks and signs of the
-// shell, those signs, or what stands in quotes.
+// passage is a part of a command: one word between blanks and shell operators, these operators, or a
+// quoted text.
 type passage struct {
 	text   string
 	quoted bool
 }
 
-// delimiter is the word that ends the here-document which begins where s does;
-// empty if none begins there.
+// delimiter returns the word that ends the here-document starting at the front of s, or "" if none
+// starts there.
 func delimiter(s string) string {
 	s = strings.TrimLeft(strings.TrimPrefix(s, "-"), " \t")
 	s = strings.TrimLeft(s, `'"\`)
@@ -127,8 +126,8 @@ func (p passage) reveal(b *strings.Builder) {
 	}
 }
 
-// own reports whether a word of the passage is in a script other than Latin and
-// can be told by a letter to be.
+// own reports whether the passage has a word in a script other than Latin with at least one letter that
+// identifies the script.
 func (p passage) own() bool {
 	for word := range strings.FieldsFuncSeq(p.text, func(r rune) bool { return !inWord(r) }) {
 		if !strings.ContainsFunc(word, isLatin) && strings.ContainsFunc(word, func(r rune) bool {
@@ -142,8 +141,8 @@ func (p passage) own() bool {
 
 func isLatin(r rune) bool { return unicode.Is(unicode.Latin, r) }
 
-// letter reports whether the letter r at i may stay: it is one of ours with an
-// accent, or of a script that its whole word is in and that can be told by it.
+// letter reports whether the letter r at i may stay: an accented Latin letter, or a letter of a word
+// that is entirely in another, identifiable script.
 func (p passage) letter(i int, r rune, own bool) bool {
 	if r <= 0x24f || r >= 0x1e00 && r <= 0x1eff || r >= 0x300 && r <= 0x36f {
 		return !looksLatin(r) && (r < 0x180 || strings.ContainsRune(livingLatin, r) || r >= 0x1cd && r <= 0x1dc || r >= 0x1e00)
@@ -164,16 +163,15 @@ func (p passage) letter(i int, r rune, own bool) bool {
 	return own && !strings.ContainsFunc(word, isLatin)
 }
 
-// livingLatin are letters beyond Latin Extended-A that languages need.
+// livingLatin are letters beyond Latin Extended-A that living languages use.
 const livingLatin = "ƏəƠơƯưǤǥǦǧǨǩǪǫǴǵȘșȚțȲȳɓɗɛɔ"
 
-// spoken reports whether r belongs to a script in which people write today, or
-// to none.
+// spoken reports whether r belongs to a script in current use, or to none.
 func spoken(r rune) bool {
 	return (!phonetic(r) || strings.ContainsRune(livingLatin, r)) && unicode.In(r, []*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Georgian, unicode.Hebrew, unicode.Arabic, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Thai, unicode.Lao, unicode.Tibetan, unicode.Myanmar, unicode.Khmer, unicode.Ethiopic, unicode.Mongolian, unicode.Inherited}...)
 }
 
-// phonetic reports whether r is a sign for sounds, not for writing.
+// phonetic reports whether r is a phonetic symbol.
 func phonetic(r rune) bool {
 	return r >= 0x250 && r <= 0x2ff || r >= 0x1d00 && r <= 0x1dbf || r >= 0x2c60 && r <= 0x2c7f || r >= 0xa700 && r <= 0xa7ff || r >= 0xab30 && r <= 0xab6f
 }
@@ -183,36 +181,36 @@ func isEastern(r rune) bool {
 	return r >= 0x1100 && (r == 0x30fc || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo)) && unicode.IsLetter(r)
 }
 
-// begins reports whether what r belongs to would be an option behind a dash, or the rest of
-// a name. The number one, 一, in other places is nothing but that.
+// begins reports whether r could begin an option after a dash, or continue a name. Elsewhere the numeral
+// 一 is only a numeral.
 func begins(r rune) bool { return r < 0x80 && (r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)) }
 
-// stroke reports whether such a letter passes for a dash, a slash, a bar or
-// the like where no other of its kind stands beside it.
+// stroke reports whether a letter could pass for a dash, slash or bar if no other East Asian letter
+// stands beside it.
 func stroke(r rune) bool {
 	return strings.ContainsRune("一丨丶丿乀乁〇〡〳〵ーノヽヾゝゞニㅡㅣㅇㆍㄧ丄丅亅", r)
 }
 
-// wide reports whether r is a sign of Chinese, Japanese or Korean.
+// wide reports whether r is a Chinese, Japanese or Korean punctuation mark.
 func wide(r rune) bool {
 	return r >= 0x3000 && r <= 0x303f || r == 0x30fb || r >= 0xff01 && r <= 0xff65 || r >= 0xffe0 && r <= 0xffe6
 }
 
-// pricedOrPart reports whether a wide sign cannot be taken for one of the shell's: a sign
-// of money, or one that goes on a word and means nothing there, or no more than it says.
+// pricedOrPart reports whether a wide sign cannot be mistaken for a shell operator: a currency sign, or
+// one that continues a word and has no special meaning there.
 func pricedOrPart(r, prev rune) bool {
 	return strings.ContainsRune("￠￡￥￦", r) || strings.ContainsRune("！，：？％＋＝～", r) && (inWord(prev) || wide(prev))
 }
 
-// tilde is the wide one, which in front of a path would pass for someone's home.
+// tilde is the wide tilde, which in front of a path would look like a home directory.
 const tilde = '～'
 
-// pictured reports whether r is a picture.
+// pictured reports whether r is a pictograph.
 func pictured(r rune) bool {
 	return r >= 0x1f300 && r <= 0x1f64f || r >= 0x1f680 && r <= 0x1f6ff || r >= 0x1f900 && r <= 0x1f9ff || r >= 0x1fa70 && r <= 0x1faff
 }
 
-// prose reports whether r is a usual sign of prose, in its place.
+// prose reports whether r is a common prose sign between prev and next.
 func prose(r, prev, next rune) bool {
 	switch {
 	case isDash(r):
@@ -223,11 +221,10 @@ func prose(r, prev, next rune) bool {
 	return strings.ContainsRune("¡¿«»·§¶°±²³×÷£€¥¢©®™¼½¾ªº“”„‘’‚‹›…•†‡‰№≤≥≠≈∞∑√、。《》〈〉「」『』【】〔〕（）！，：；？・，．、।،؛؟", r)
 }
 
-// isDash reports whether r is a dash of prose.
+// isDash reports whether r is a typographic dash.
 func isDash(r rune) bool { return r == 0x2013 || r == 0x2014 || r == 0x2212 }
 
-// optionLike reports whether a dash stands where one of ours would begin an
-// option or join a name.
+// optionLike reports whether an ASCII dash at this place would begin an option or join a name.
 func optionLike(prev, next rune) bool {
 	joins := func(r rune) bool { return r < 0x80 && (unicode.IsLetter(r) || r == '-') }
 	return joins(next) || isDash(next) && prev == ' ' || joins(prev) && !unicode.IsSpace(next) && next < 0x80

@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Reveal cleans s as [Text] does, for someone who must decide about it: what
-// cannot be seen at all, and letters that pass for others, are named too. A
-// letter of another script is one of those where it stands among letters of
-// ours, or where nothing else in its line is of that script.
+// Reveal sanitizes s as [Text] does, for the user to decide on: it also names invisible characters and
+// letters that pass for others. A letter of another script counts as such next to ASCII letters, or if
+// nothing else in its line is of that script.
 func Reveal(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r >= 0x7f || Hazard(r) }) < 0 {
 		return s
@@ -63,13 +62,13 @@ func reveal(b *strings.Builder, line string) {
 	}
 }
 
-// inWord reports whether r is part of a word, marks and joiners included.
+// inWord reports whether r is part of a word, including marks and joiners.
 func inWord(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || unicode.Is(unicode.Cf, r)
 }
 
-// hidden reports whether r leaves no trace of its own: it takes no room, is
-// blank where no blank is expected, or is drawn over what stands before it.
+// hidden reports whether r is invisible: it has no width, is an unexpected blank, or is drawn over the
+// previous character.
 func hidden(r rune) bool {
 	switch {
 	case r < 0xa0:
@@ -84,8 +83,7 @@ func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Me)
 }
 
-// passes reports whether r passes for a character that commands and paths are
-// made of, whatever stands beside it.
+// passes reports whether r looks like a character of commands and paths, whatever is next to it.
 func passes(r rune) bool {
 	switch r {
 	case 0x02d0, 0x2010, 0x2011, 0x2012, 0x2043, 0x204f, 0x2216, 0x05c3, 0x0589, 0x2795, 0x2796, 0x2571, 0x2572,
@@ -95,11 +93,11 @@ func passes(r rune) bool {
 	return r >= 0xfe50 && r <= 0xfe6f || r >= 0xff10 && r <= 0xff19 || r >= 0xff21 && r <= 0xff3a || r >= 0xff41 && r <= 0xff5a || r >= 0x1d400 && r <= 0x1d7ff || r >= 0x2160 && r <= 0x217f || r > 0x24f && unicode.IsLetter(r) && !phonetic(r) && !spoken(r) && !isEastern(r)
 }
 
-// looksLatin reports whether a letter of another script looks like one of ours.
+// looksLatin reports whether r is a letter of another script that looks like a Latin one.
 func looksLatin(r rune) bool { return r > 0x7f && strings.ContainsRune(latinLike, r) }
 
 const latinLike = "аеорсухіїјѕһԁԛԝӏкАВЕЗКМНОРСТУХІЇЈЅԌԚԜҮүһ" + // Cyrillic
 	"ΑΒΕΖΗΙΚΜΝΟΡΤΥΧονρυικα" + // Greek
 	"օոսհզցԱՍՕ" + // Armenian
 	"ᎪᏴᏟᎠᎬᎻᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᏃ" + // Cherokee
-	"ɑɡıȷɩɪꞮǃ" // other letters of our own script
+	"ɑɡıȷɩɪꞮǃ" // other Latin letters

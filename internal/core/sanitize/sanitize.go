@@ -1,6 +1,5 @@
-// Package sanitize makes text from elsewhere safe to put on a terminal. What
-// would move the cursor, change colours, hide or reorder is shown by name
-// instead of being obeyed: nothing is dropped in silence, so a person sees that
+// Package sanitize makes untrusted text safe to print on a terminal. It names characters that would move
+// the cursor, change colours, hide or reorder text. It drops nothing silently, so the user sees that
 // something was there.
 package sanitize
 
@@ -12,8 +11,7 @@ import (
 	"coder/internal/core/clip"
 )
 
-// Text cleans s and keeps its lines and tabs. A line end written CR LF becomes
-// LF; bytes that are not UTF-8 become U+FFFD.
+// Text sanitizes s and keeps its lines and tabs. CR LF becomes LF; invalid UTF-8 becomes U+FFFD.
 func Text(s string) string {
 	if strings.IndexFunc(s, Hazard) < 0 {
 		return s
@@ -34,9 +32,8 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Line cleans s and makes it one line of at most limit runes; each run of
-// white space becomes one blank. What is cut off is replaced by an ellipsis.
-// With a limit of zero or less nothing is cut.
+// Line sanitizes s and makes it one line of at most limit runes; each run of white space becomes one
+// blank. An ellipsis replaces what it cuts off. A limit of zero or less means no limit.
 func Line(s string, limit int) string {
 	s = strings.TrimSpace(s)
 	whole := len(s)
@@ -51,13 +48,13 @@ func Line(s string, limit int) string {
 	return strings.TrimRight(string(runes[:min(limit-1, len(runes))]), " ") + "…"
 }
 
-// work is how many bytes of a text are looked at for each rune of its line, so
-// that the cost of a line does not depend on how long the text is.
+// work is how many bytes Line examines per rune of its result, so that its cost does not depend on the
+// length of the text.
 const work = 16
 
-// Hazard reports whether a terminal, or an eye, could be fooled by r. The
-// replacement character is among them only so that broken UTF-8 is rewritten.
-// Joiners are not: emoji and the scripts of whole languages need them.
+// Hazard reports whether r could fool a terminal or a reader. It includes the replacement character only
+// so that invalid UTF-8 is rewritten. It excludes joiners: emoji and the scripts of whole languages need
+// them.
 func Hazard(r rune) bool {
 	switch {
 	case r == '\t' || r == '\n':
@@ -67,17 +64,16 @@ func Hazard(r rune) bool {
 	case r < 0x061c:
 		return false
 	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x206f:
-		return true // they reorder or reshape what stands beside them
+		return true // they reorder or reshape the text around them
 	case r == 0x2028, r == 0x2029, r >= 0xfff9 && r <= 0xfffb:
-		return true // they break lines, or hide what stands beside them
+		return true // they break lines or hide the text around them
 	case r == 0x180e, r == 0x200b, r >= 0x2060 && r <= 0x2065, r == 0x3164, r == 0xfeff, r == 0xffa0, r >= 0xe0000 && r <= 0xe0fff:
-		return true // they cannot be seen at all
+		return true // they are invisible
 	}
 	return r == utf8.RuneError
 }
 
-// Name is a hazard written out: ^[ for the escape character, <U+202E> for those
-// beyond ASCII.
+// Name spells out a hazard: ^[ for the escape character, <U+202E> beyond ASCII.
 func Name(r rune) string {
 	switch {
 	case r == utf8.RuneError:

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Theirs is what another program said, in quotes where it could be taken for words of our
-// own, which are said in the person's language: nothing but a few lower-case words.
+// Theirs returns another program's text. It quotes text of a few lower-case words only, which could pass
+// for coder's own, translated words.
 func Theirs(text string) string {
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsLower(r) && r != ' ' && r != '-' && r != '_' }) {
 		return text

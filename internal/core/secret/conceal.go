@@ -10,15 +10,14 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// Concealed stands where a known key stood, and what Masked makes of a key where
-// something shaped like one did.
+// Concealed replaces a known key. The mark ends what Masked makes of text shaped like a key.
 const (
 	Concealed = "[provider key]"
 	mark      = "…[masked]"
 )
 
-// Masked is what stands for a key. Its beginning stays, so that a person can
-// tell which it is.
+// Masked returns the replacement for a key. It keeps the first characters, so that the user can tell
+// which key it is.
 func Masked(key string) string {
 	const kept = 6
 	n := min(kept, len(key)/3)
@@ -28,42 +27,40 @@ func Masked(key string) string {
 	return key[:n] + mark
 }
 
-// Marked reports whether a key was blotted out of a text, or of the text of a
-// JSON value.
+// Marked reports whether s, or the text of a JSON value s, contains a masked key.
 func Marked[T string | ~[]byte](s T) bool {
 	text := string(s)
 	return strings.Contains(text, Concealed) || strings.Contains(text, mark[len("…"):])
 }
 
-// Concealer blots keys out of text that is shown or kept: those that it knows,
-// and whatever is shaped like one. A nil Concealer blots out nothing. It is safe
-// for concurrent use.
+// Concealer masks keys in text that is shown or saved: the known keys, and text shaped like a key. A nil
+// Concealer masks nothing. It is safe for concurrent use.
 type Concealer struct{ now atomic.Pointer[search] }
 
-// search is what is looked for.
+// search holds what a Concealer searches for.
 type search struct {
-	keys  []string      // the longest first
-	by    [256][]string // the same, by their first byte
-	pairs pairs         // that something to look at may begin with
-	known pairs         // that keys begin with
+	keys  []string      // longest first
+	by    [256][]string // keys by first byte
+	pairs pairs         // first two bytes of keys, shapes and escapes
+	known pairs         // first two bytes of keys
 }
 
-// pairs are a set of two bytes each.
+// pairs is a set of byte pairs.
 type pairs [1 << 16]bool
 
 func (p *pairs) add(s string) { p[uint16(s[0])<<8|uint16(s[1])] = true }
 
-// shortest is how long a key is that is looked for.
+// shortest is the shortest known key to search for.
 const shortest = 2
 
-// Conceal makes a Concealer that knows keys, each as it is and as JSON writes it.
+// Conceal returns a Concealer that knows keys, both verbatim and as encoded in JSON.
 func Conceal(keys []string) *Concealer {
 	c := new(Concealer)
 	c.now.Store(searchFor(keys))
 	return c
 }
 
-// Learn lets it know more keys from now on.
+// Learn adds keys to the known ones.
 func (c *Concealer) Learn(keys ...string) {
 	for c != nil {
 		was := c.now.Load()
@@ -104,11 +101,11 @@ func searchFor(keys []string) *search {
 		c.pairs.add(k.prefix)
 	}
 	c.pairs.add(escape)
-	c.pairs.add(`:\`) // an address as some write it in JSON
+	c.pairs.add(`:\`) // an address as some encode it in JSON
 	return c
 }
 
-// Text is s without the keys. What holds none costs no memory.
+// Text returns s with its keys masked. It allocates nothing if s contains none.
 func (c *Concealer) Text(s string) string {
 	if c == nil {
 		return s
@@ -124,9 +121,8 @@ func blot(key string, known bool) string {
 	return Masked(key)
 }
 
-// next is the first place from i on where something is to be looked at; the
-// length of s if there is none. What goes on a word is passed over, unless a known
-// key may begin there or JSON ends a sign before it.
+// next returns the first position from i on that may begin a key, or the length of s. It skips positions
+// within a word, unless a known key may begin there or a JSON escape ends just before.
 func next[T string | []byte](c *search, s T, i int) int {
 	if i+1 >= len(s) {
 		return len(s)
@@ -141,9 +137,8 @@ func next[T string | []byte](c *search, s T, i int) int {
 	return len(s)
 }
 
-// scan puts something else in place of what is a key in s, and tells what at its
-// end may be the beginning of one, unless nothing follows. Before is the byte
-// before s, if there is one.
+// scan replaces the keys in s, and returns as held the end of s that may begin a key, unless last is
+// set. before is the byte before s, if any.
 func (c *search) scan(s string, before byte, last bool, other func(key string, known bool) string) (out, held string) {
 	var b strings.Builder
 	from := 0
@@ -152,7 +147,7 @@ func (c *search) scan(s string, before byte, last bool, other func(key string, k
 		case i > from:
 			return s[i-1]
 		case from > 0:
-			return ']' // of what stands for a key
+			return ']' // the end of a replacement
 		}
 		return before
 	}
@@ -171,14 +166,14 @@ func (c *search) scan(s string, before byte, last bool, other func(key string, k
 		}
 		b.WriteString(s[from:begin])
 		key := s[i : i+n]
-		if !known && strings.HasPrefix(key, addressMark) { // who it is for stays, unless that is a key
+		if !known && strings.HasPrefix(key, addressMark) { // the user name stays, unless it is a key
 			at := beforePassword(key)
 			user, _ := c.scan(key[:at], 0, true, other)
 			b.WriteString(user)
 			key = key[at:]
 			if known = slices.Contains(c.keys, key); !known && !begins(key) && other(key, false) == Masked(key) {
 				key = ""
-				b.WriteString(mark) // of a password nothing stays
+				b.WriteString(mark) // no character of a password stays
 			}
 		}
 		if key != "" {
@@ -200,8 +195,8 @@ func (c *search) scan(s string, before byte, last bool, other func(key string, k
 	return b.String(), ""
 }
 
-// at is how long the key is that stands in s at i; open says that what follows s
-// may make it one, or a longer one.
+// at returns the length of the key in s at i, or 0. open reports that more text after s may make it a
+// key, or a longer one.
 func (c *search) at(s string, i int, before byte, last bool) (n int, known, open bool) {
 	rest := s[i:]
 	for _, key := range c.by[rest[0]] {
@@ -213,7 +208,7 @@ func (c *search) at(s string, i int, before byte, last bool) (n int, known, open
 			return 0, false, true
 		}
 		if m := strings.Index(rest[:min(len(rest), len(key)+len("…"))], "…"); m >= 8 && strings.HasPrefix(key, rest[:m]) {
-			n, known = m, true // the text was cut there
+			n, known = m, true // the text was truncated there
 			break
 		}
 	}
@@ -245,12 +240,12 @@ func (c *search) at(s string, i int, before byte, last bool) (n int, known, open
 	return n, known, false
 }
 
-// longestHeld is how much may be held back to see whether it is a key; of private
-// keys, whose files are longer, more.
+// longestHeld is how much text may be held back to see whether it is a key. Private keys are longer, so
+// they have a larger limit.
 var longestHeld = map[bool]int{false: 4 << 10, true: 16 << 10}
 
-// over is how far a key goes when known ones begin in it and go on behind it, and
-// whether what follows s decides that.
+// over extends a key to the end of known keys that begin in it, and reports whether the text after s
+// decides how far.
 func (c *search) over(s string, i, n int, last bool) (whole int, open bool) {
 	for j := i + 1; j < i+n; j++ {
 		for _, key := range c.by[s[j]] {
@@ -265,8 +260,8 @@ func (c *search) over(s string, i, n int, last bool) (whole int, open bool) {
 	return n, false
 }
 
-// follows reports whether such a key may stand behind a byte that ends no word: the
-// secret of a bot stands behind its number, and the last part of a name is none.
+// follows reports whether such a key may follow the byte before: a bot's secret follows its number, and
+// the last part of a name is no key.
 func (k shape) follows(before byte) bool {
 	switch k.prefix {
 	case botMark:
@@ -277,8 +272,8 @@ func (k shape) follows(before byte) bool {
 	return true
 }
 
-// joined reports whether what stands at i goes on a word: that is none of its own.
-// The end of a colour is no word.
+// joined reports whether the text at i continues a word and so cannot begin a key. The end of a colour
+// sequence is not a word.
 func joined(s string, i int, before byte) bool {
 	if !inWord[before] {
 		return false
@@ -291,11 +286,11 @@ func joined(s string, i int, before byte) bool {
 	return true
 }
 
-// escape begins a sign that is written by its number.
+// escape begins a character's escape by number.
 const escape = `\u`
 
-// JSON is a JSON text in which no string, after it is read, holds a key. It is
-// the same text, and costs no memory, if none does.
+// JSON masks keys in the decoded strings of a JSON text. If there are none, it returns the same text and
+// allocates nothing.
 func (c *Concealer) JSON(text []byte) []byte {
 	if c == nil || !suspects(c.now.Load(), text) {
 		return text
@@ -303,7 +298,7 @@ func (c *Concealer) JSON(text []byte) []byte {
 	return jsonx.Strings(text, c.Text)
 }
 
-// Value is JSON for what is JSON, and Text for anything else.
+// Value masks s as JSON if it is JSON, and as Text otherwise.
 func (c *Concealer) Value(s string) string {
 	if c == nil || s == "" || s[0] != '{' && s[0] != '[' {
 		return c.Text(s)
@@ -317,11 +312,11 @@ func (c *Concealer) Value(s string) string {
 	return string(c.JSON([]byte(s)))
 }
 
-// suspects reports whether there may be a key in a JSON text.
+// suspects reports whether a JSON text may contain a key.
 func suspects[T string | []byte](c *search, s T) bool {
 	for i := next(c, s, 0); i < len(s); i = next(c, s, i+1) {
 		if starts(s, i, escape+"00") && i+4 < len(s) && s[i+4] >= '2' && s[i+4] <= '7' {
-			return true // a letter that need not have been written so
+			return true // a letter that needed no escape
 		}
 		for _, key := range c.by[s[i]] {
 			if starts(s, i, key) {
@@ -335,7 +330,7 @@ func suspects[T string | []byte](c *search, s T) bool {
 			continue
 		}
 		if i > 1 && inWord[s[i-1]] && s[i-2] != '\\' && s[i-1] != 'm' {
-			continue // within a word, and not behind a sign that JSON writes otherwise, or a colour
+			continue // within a word, and not after a JSON escape or a colour sequence
 		}
 		for _, k := range shapes().by[s[i]] {
 			if starts(s, i, k.prefix) || starts(s, i, footer) {
@@ -346,8 +341,8 @@ func suspects[T string | []byte](c *search, s T) bool {
 	return false
 }
 
-// mayEndPassword reports whether an @ stands in s, or a sign that may be where a text was
-// cut off.
+// mayEndPassword reports whether s contains an @, or a byte that may begin an ellipsis where text was
+// truncated.
 func mayEndPassword[T string | []byte](s T) bool {
 	for i := range len(s) {
 		if s[i] == '@' || s[i] == "…"[0] {
@@ -357,7 +352,7 @@ func mayEndPassword[T string | []byte](s T) bool {
 	return false
 }
 
-// starts reports whether prefix stands in s at i.
+// starts reports whether s has prefix at i.
 func starts[T string | []byte](s T, i int, prefix string) bool {
 	if len(s)-i < len(prefix) {
 		return false
@@ -370,20 +365,19 @@ func starts[T string | []byte](s T, i int, prefix string) bool {
 	return true
 }
 
-// Writer is a writer that passes on to another what is written to it, without
-// the keys, also one that comes in several parts. It holds back what may become
-// a key; [ConcealingWriter.Flush] passes on that too.
+// Writer returns a writer that forwards to "to" with keys masked, even keys split across writes. It
+// holds back text that may become a key until [ConcealingWriter.Flush].
 func (c *Concealer) Writer(to io.Writer) *ConcealingWriter { return &ConcealingWriter{c: c, to: to} }
 
-// ConcealingWriter is made by [Concealer.Writer].
+// ConcealingWriter masks keys in what is written to it; see [Concealer.Writer].
 type ConcealingWriter struct {
 	c      *Concealer
 	to     io.Writer
 	held   string
-	before byte // the last that was passed on
+	before byte // the last byte forwarded
 }
 
-// Write passes on b but for what may be the beginning of a key.
+// Write forwards b except for a tail that may begin a key.
 func (w *ConcealingWriter) Write(b []byte) (int, error) {
 	if w.c == nil {
 		return w.to.Write(b)
@@ -394,7 +388,7 @@ func (w *ConcealingWriter) Write(b []byte) (int, error) {
 	return len(b), w.pass(out)
 }
 
-// Flush passes on what was held back. Nothing follows.
+// Flush forwards the text held back. It must be the last call.
 func (w *ConcealingWriter) Flush() error {
 	if w.c == nil {
 		return nil

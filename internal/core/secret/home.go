@@ -14,7 +14,7 @@ var homeText string
 
 type homeLists struct {
 	harmless, shared map[string]bool
-	within           map[string][]string // harmless places by the first part of their paths
+	within           map[string][]string // harmless places by the first element of their paths
 	toolChains       []string
 }
 
@@ -32,8 +32,8 @@ var home = sync.OnceValue(func() *homeLists {
 	return l
 })
 
-// Dotfile reports whether a path from the home is hidden from commands that nobody
-// approved: it begins with a dot, and no harmless place holds it.
+// Dotfile reports whether a path relative to the home is hidden from commands that the user has not
+// approved: it begins with a dot and is in no harmless place.
 func Dotfile(rel string) bool {
 	if !strings.HasPrefix(rel, ".") || rel == "." || strings.HasPrefix(rel, "..") {
 		return false
@@ -46,8 +46,7 @@ func Dotfile(rel string) bool {
 	return true
 }
 
-// HarmlessIn are the harmless places inside a folder of the home, by their paths from
-// that folder.
+// HarmlessIn returns the harmless places inside a folder of the home, relative to that folder.
 func HarmlessIn(rel string) (inside []string) {
 	top, _, _ := strings.Cut(rel, "/")
 	for _, at := range home().within[top] {
@@ -58,8 +57,8 @@ func HarmlessIn(rel string) (inside []string) {
 	return inside
 }
 
-// SharedFolder reports whether many programs keep their files in a folder of the home.
+// SharedFolder reports whether many programs store files in a folder of the home.
 func SharedFolder(rel string) bool { return home().shared[rel] }
 
-// ToolChains are the variables that say where a tool chain lies.
+// ToolChains returns the variables that name the location of a tool chain.
 func ToolChains() []string { return home().toolChains }

@@ -13,17 +13,17 @@ import (
 //go:embed data/programs.txt
 var programsText string
 
-// Place is a file or a folder known to hold keys, or what was typed.
+// Place is a file or folder known to contain keys or the user's typed input.
 type Place struct {
-	Path string   // from the home, or absolute; a trailing slash marks a folder
-	For  []string // the programs that cannot do their work without it
+	Path string   // relative to the home, or absolute; a trailing slash marks a folder
+	For  []string // the programs that cannot work without it
 }
 
-// programs are what programs need for their work: places, and variables by their
-// names, which may end in a star.
+// programs lists what programs need for their work: places, and variables by name, which may end in a
+// star.
 var programs = sync.OnceValue(func() (l struct {
 	places    []Place
-	home      []string // places of homes, in lower case
+	home      []string // places below a home, in lower case
 	variables []Place
 }) {
 	add := func(list []Place, at string, users []string) []Place {
@@ -46,12 +46,11 @@ var programs = sync.OnceValue(func() (l struct {
 	return l
 })
 
-// Places are those known on this kind of system. What the program keeps about
-// itself is not among them: nobody needs that.
+// Places returns the known places on this operating system. coder's own files are not among them: no
+// program needs these.
 func Places() []Place { return programs().places }
 
-// known reports whether an absolute path, in lower case, ends with a known place
-// of a home, or lies in one.
+// known reports whether an absolute lower-case path ends with a known place of a home, or is in one.
 func known(place string) bool {
 	if !path.IsAbs(place) {
 		return false
@@ -64,12 +63,12 @@ func known(place string) bool {
 	})
 }
 
-// NeedsVariables reports whether a program may need variables for its work.
+// NeedsVariables reports whether program may need variables for its work.
 func NeedsVariables(program string) bool {
 	return slices.ContainsFunc(programs().variables, func(v Place) bool { return slices.Contains(v.For, program) })
 }
 
-// NeedsVariable reports whether a program needs a variable for its work.
+// NeedsVariable reports whether program needs the variable name for its work.
 func NeedsVariable(program, name string) bool {
 	return slices.ContainsFunc(programs().variables, func(v Place) bool {
 		begin, open := strings.CutSuffix(v.Path, "*")

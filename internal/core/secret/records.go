@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Records are the folders of a .coder folder that hold the records of sessions:
-// what was said and shown, and what files held. Commands see none of them.
+// Records are the folders of a .coder folder with session records: conversations, output and file
+// contents. Commands see none of them.
 var Records = []string{"log", "sessions", "undo", "runs", "cache", "tmp"}
 
-// InRecords reports whether a path is such a folder, or lies in one, in whatever
-// folder that .coder is. Case does not count.
+// InRecords reports whether a path is such a folder, or is in one, wherever the .coder folder is. It
+// ignores case.
 func InRecords(path string) bool {
 	parts := strings.Split(strings.ToLower(filepath.ToSlash(Direct(path))), "/")
 	for i, part := range parts[:len(parts)-1] {

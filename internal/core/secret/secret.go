@@ -1,7 +1,6 @@
-// Package secret tells what usually holds keys: files by their names, known
-// places of a home and of the system, variables of an environment. Such a thing
-// is never read without the person's leave, neither by the model, nor by the
-// commands it runs, nor by the program on its own account.
+// Package secret recognises what usually contains keys: files by name, known places of the home and the
+// system, environment variables. Nothing reads these without the user's approval: not the model, not the
+// commands it runs, and not coder itself.
 package secret
 
 import (
@@ -20,14 +19,13 @@ import (
 //go:embed data/names.txt
 var namesText string
 
-// nameLists are the lists of names, ready to be asked of every file of a workspace.
+// nameLists are the lists of names, prepared for checks of every file in a workspace.
 type nameLists struct {
 	exact   map[string]bool
-	globs   [][3]string // how a name begins, goes on and ends
+	globs   [][3]string // prefix, infix and suffix of a name
 	paths   []string
 	samples []string
-	// folders are secret whole, the key files of public ones are there for
-	// everybody, and bulky ones are not looked through.
+	// folders are entirely secret, key files in public ones are not secret, and bulky ones are not searched.
 	folders, public, bulky map[string]bool
 }
 
@@ -60,12 +58,12 @@ func setOfNames(names []string) map[string]bool {
 	return set
 }
 
-// Is reports whether a file usually holds keys, or is a record of sessions of another
-// project. A relative path is one below the workspace, whose own settings, unlike the
-// person's, hold none. Case does not count: on some file systems .ENV is .env.
+// Is reports whether a file usually contains keys, or is a session record of another project. A relative
+// path is relative to the workspace, whose own settings, unlike the user's, contain no keys. It ignores
+// case: on some file systems .ENV is .env.
 func Is(file string) bool {
 	place := strings.ToLower(Direct(filepath.ToSlash(file)))
-	for strings.HasPrefix(place, "../") { // it lies beside the workspace
+	for strings.HasPrefix(place, "../") { // outside the workspace
 		if place = place[len("../"):]; !strings.HasPrefix(place, "../") {
 			place = "/" + place
 		}
@@ -76,8 +74,8 @@ func Is(file string) bool {
 	return named(path.Base(place)) || ended(place) || known(place) || path.IsAbs(place) && InRecords(place)
 }
 
-// Direct is the path behind detours by way of /proc: the root and the working
-// directory of a process lead back to where one was.
+// Direct returns the path without detours through /proc: the root and working directory of a process
+// lead back to the same files.
 func Direct(file string) string {
 	for file = path.Clean(file); ; {
 		rest, ok := strings.CutPrefix(file, "/proc/")
@@ -93,8 +91,8 @@ func Direct(file string) string {
 	}
 }
 
-// named reports whether a file's own name is that of a secret, or of what an
-// editor or a person kept of one. It is asked of every file of a workspace.
+// named reports whether a file name is that of a secret, or of an editor's or user's copy of one. It
+// runs for every file of a workspace.
 func named(name string) bool {
 	if matches(name) {
 		return true
@@ -103,8 +101,7 @@ func named(name string) bool {
 	return original != name && (matches(original) || matches(strings.TrimPrefix(original, ".")))
 }
 
-// copied is the name of the file that another is a copy of, as far as its name
-// tells.
+// copied returns the name of the original if name looks like that of a copy.
 func copied(name string) string {
 	switch n := len(name); {
 	case n > 2 && name[0] == '#' && name[n-1] == '#':
@@ -129,8 +126,7 @@ func matches(name string) bool {
 	})
 }
 
-// isSample reports whether a path ends as those do that are like secrets and hold
-// none.
+// isSample reports whether a path ends like a sample file that looks secret but is not.
 func isSample(place string) bool {
 	return slices.ContainsFunc(names().samples, func(end string) bool {
 		return strings.HasSuffix(place, end) && (!strings.Contains(end, "/") || len(place) == len(end) || place[len(place)-len(end)-1] == '/')
@@ -150,9 +146,8 @@ func ended(place string) bool {
 	})
 }
 
-// InTree reports whether something in a workspace is to be hidden from commands
-// by its name, given from there. Keys that lie where tests and packages keep
-// theirs are no secrets: commands need them, and everybody has them.
+// InTree reports whether a path relative to the workspace is hidden from commands by its name. Keys in
+// the usual places of tests and packages are not secret: commands need them, and they are public.
 func InTree(rel string, dir bool) bool {
 	name := strings.ToLower(path.Base(rel))
 	if dir {
@@ -164,13 +159,12 @@ func InTree(rel string, dir bool) bool {
 	return !IsKeyFile(rel) || !slices.ContainsFunc(strings.Split(path.Dir(rel), "/"), func(part string) bool { return names().public[strings.ToLower(part)] })
 }
 
-// Bulky reports whether a folder of a workspace holds what was installed or
-// made, by the thousand: nobody keeps a secret there, and it is not looked
-// through.
+// Bulky reports whether a folder of a workspace holds thousands of installed or generated files. It is
+// not searched, since nobody stores a secret there.
 func Bulky(rel string) bool { return names().bulky[path.Base(rel)] }
 
-// IsKeyFile reports whether a file's name says that it may hold a key, or else
-// something public such as a certificate: only its content tells.
+// IsKeyFile reports whether a file's name suggests a key, or something public such as a certificate:
+// only its content tells which.
 func IsKeyFile(file string) bool {
 	switch strings.ToLower(path.Ext(file)) {
 	case ".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".ppk":
@@ -179,8 +173,8 @@ func IsKeyFile(file string) bool {
 	return strings.HasPrefix(strings.ToLower(path.Base(file)), "id_")
 }
 
-// IsPublic reports whether the beginning of what a name says may be a key is
-// something else: certificates and public keys are not secret.
+// IsPublic reports whether a possible key file is public, judging by its first bytes: certificates and
+// public keys are not secret.
 func IsPublic(name string, head []byte) bool {
 	text := string(head)
 	switch strings.ToLower(path.Ext(name)) {

@@ -10,17 +10,16 @@ import (
 	"coder/internal/core/lists"
 )
 
-// shape is how keys of one sort are written: what they begin with, and what
-// follows it.
+// shape describes keys of one sort: their prefix and what follows it.
 type shape struct {
 	prefix string
-	rest   func(s string) (n int, ended bool) // how much of s belongs to the key, zero if it is none; ended if what follows cannot change that
+	rest   func(s string) (n int, ended bool) // returns how many bytes of s belong to the key, or zero; ended if more text cannot change that
 }
 
 //go:embed data/shapes.txt
 var shapesText string
 
-// kinds are how the keys of a section of the list go on after their beginning.
+// kinds maps a section of the list to a matcher for what follows the prefix.
 var kinds = map[string]func(least int) func(string) (int, bool){
 	"letters": runOf(plainLetters), "dashed": runOf(dashed), "dotted": runOf(dotted), "base64": runOf(base64), "slashed": runOf(slashed),
 	"mixed":       func(least int) func(string) (int, bool) { return random(dashed, least) },
@@ -32,14 +31,13 @@ func runOf(of *set) func(least int) func(string) (int, bool) {
 	return func(least int) func(string) (int, bool) { return run(of, least) }
 }
 
-// shapeList are shapes, all and by the first byte.
+// shapeList holds all shapes, also by first byte.
 type shapeList struct {
 	all []shape
 	by  [256][]shape
 }
 
-// shapes are those of the keys that well-known services give out. None of them is
-// what an ordinary word looks like.
+// shapes are those of keys from well-known services. No ordinary word has such a shape.
 var shapes = sync.OnceValue(func() *shapeList {
 	l := new(shapeList)
 	for section, entry := range lists.Entries(shapesText) {
@@ -86,7 +84,7 @@ var (
 	hexDigits    = setOf("09af")
 )
 
-// run is least letters of a set or more.
+// run matches at least "least" bytes of a set.
 func run(of *set, least int) func(string) (int, bool) {
 	return func(s string) (int, bool) {
 		n := length(s, of)
@@ -97,15 +95,14 @@ func run(of *set, least int) func(string) (int, bool) {
 	}
 }
 
-// cutOff reports whether the first n bytes of s are what was left of a key when the
-// text was made shorter.
+// cutOff reports whether the first n bytes of s are what remains of a key in truncated text.
 func cutOff(s string, n int) bool {
 	const least = 5
 	return n >= least && strings.HasPrefix(s[n:], "…") && strings.ContainsAny(s[:n], "0123456789")
 }
 
-// random is a run that no words are joined into: some of it is letters and
-// digits mixed, without a dash in between.
+// random matches a run that is not just joined words: at least one part without dashes mixes letters and
+// digits.
 func random(of *set, least int) func(string) (int, bool) {
 	whole := run(of, least)
 	return func(s string) (int, bool) {
@@ -127,10 +124,10 @@ func length(s string, of *set) (n int) {
 	return n
 }
 
-// awsID is sixteen capitals and digits.
+// awsID matches sixteen capitals and digits.
 var awsID = exactly(setOf("AZ09"), 16)
 
-// exactly is so many letters of a set, and no letter more.
+// exactly matches exactly want bytes of a set.
 func exactly(of *set, want int) func(string) (int, bool) {
 	return func(s string) (int, bool) {
 		n := length(s, of)
@@ -141,14 +138,14 @@ func exactly(of *set, want int) func(string) (int, bool) {
 	}
 }
 
-// mailKey begins keys of a service that sends mail.
+// mailKey is the key prefix of a mail service.
 const mailKey = "key-"
 
-// botMark stands behind the number of a bot, and before what only it knows.
+// botMark separates a bot's number from its secret.
 const botMark = ":AA"
 
-// inParts is parts with dots in between, each at least and at most so long. A hostile
-// text must not cost more than that.
+// inParts matches parts separated by dots, each with a minimum and a maximum length. The maximum bounds
+// the cost of hostile text.
 func inParts(parts ...[2]int) func(s string) (n int, ended bool) {
 	return func(s string) (n int, ended bool) {
 		for i, p := range parts {
@@ -172,20 +169,18 @@ func inParts(parts ...[2]int) func(s string) (n int, ended bool) {
 }
 
 var (
-	// botToken is what is left of the number of a bot, as base64 has it, then a time and
-	// what only the bot knows.
+	// botToken matches the rest of a bot's number in base64, then a time and the bot's secret.
 	botToken = inParts([2]int{20, 30}, [2]int{6, 6}, [2]int{27, 48})
-	// webToken is a head, what is claimed and a signature.
+	// webToken matches a header, claims and a signature.
 	webToken = inParts([2]int{10, 512}, [2]int{10, 1 << 24}, [2]int{10, 1 << 24})
 )
 
-// keyHeader begins the first line of a private key, and of other things.
+// keyHeader begins the first line of a private key, and of other PEM files.
 const keyHeader = "-----BEGIN "
 
-// privateKey is a private key as files hold it, to the line that ends it; if
-// there is none, to the last line of it. Lines may be numbered, quoted or joined;
-// anything else between them is no part of a key, so that nothing can be hidden
-// in one.
+// privateKey matches a private key as in a file, to its last line, or to the last line of the key
+// present. Lines may be numbered, quoted or joined. Any other text between lines is not part of a key,
+// so that nothing can hide in one.
 func privateKey(s string) (int, bool) {
 	const longestHeader, looked = 60, 200
 	head := strings.Index(s[:min(len(s), longestHeader)], "-----")
@@ -208,14 +203,13 @@ func privateKey(s string) (int, bool) {
 		case isKeyLine(s[n : n+run]):
 			body = n + run
 		case !isNumber(s[n : n+run]):
-			short = true // the last line is
+			short = true // the last line is short
 		}
 		n += run
 	}
 }
 
-// between is how much of s stands between two lines of a key, and what such a
-// key says of itself.
+// between returns how much of s separates two lines of a key, including the key's own headers.
 func between(s string) (n int) {
 	for n < len(s) {
 		switch {
@@ -229,7 +223,7 @@ func between(s string) (n int) {
 		case strings.HasPrefix(s[n:], "DEK-Info: "):
 			n += len("DEK-Info: ")
 			n += length(s[n:], dashed)
-		case s[n] == '-' && !strings.HasPrefix(s[n:], "--"): // of a difference
+		case s[n] == '-' && !strings.HasPrefix(s[n:], "--"): // a diff's minus sign
 			n++
 		default:
 			return n
@@ -240,7 +234,7 @@ func between(s string) (n int) {
 
 const footer = "-----END "
 
-// lastLine is how long the line is that ends a private key, if s begins with it.
+// lastLine returns the length of the footer line of a private key at the front of s.
 func lastLine(s string) (n int, ok bool) {
 	const longest = 80
 	rest, ok := strings.CutPrefix(s[:min(len(s), longest)], footer)
@@ -251,16 +245,15 @@ func lastLine(s string) (n int, ok bool) {
 	return len(footer) + end + len("-----"), true
 }
 
-// isKeyLine reports whether a run of letters is a line of a key.
+// isKeyLine reports whether run looks like a line of a key.
 func isKeyLine(run string) bool {
 	return len(run) >= 40 && strings.ContainsAny(run, "0123456789") && strings.ToUpper(run) != run && strings.ToLower(run) != run
 }
 
 func isNumber(run string) bool { return len(run) <= 6 && strings.Trim(run, "0123456789") == "" }
 
-// endOfKey is where what there is of a private key begins, not before from, if the
-// line that ends one is at i, and how long that line is: what begins the key need
-// not be there.
+// endOfKey returns, if the footer of a private key is at i, where the rest of the key begins, not before
+// from, and the footer's length. The key's beginning may be missing.
 func endOfKey(s string, from, i int) (begin, n int) {
 	n, ok := lastLine(s[i:])
 	if !ok {
@@ -285,21 +278,20 @@ func endOfKey(s string, from, i int) (begin, n int) {
 		}
 	}
 	if begin == i {
-		n = 0 // nothing of the key itself
+		n = 0 // no part of the key itself
 	}
 	return begin, n
 }
 
-// begins reports whether a text begins like a key.
+// begins reports whether s has the prefix of a key.
 func begins(s string) bool {
 	return slices.ContainsFunc(shapes().all, func(k shape) bool { return strings.HasPrefix(s, k.prefix) })
 }
 
-// Shapes conceals what is shaped like a key, and no known ones.
+// Shapes returns a Concealer that masks only text shaped like a key.
 var Shapes = sync.OnceValue(func() *Concealer { return Conceal(nil) })
 
-// Each puts something else in place of everything in s that is shaped like a
-// key.
+// Each replaces everything in s that is shaped like a key.
 func Each(s string, other func(key string) string) string {
 	out, _ := Shapes().now.Load().scan(s, 0, true, func(key string, _ bool) string { return other(key) })
 	return out

@@ -13,7 +13,7 @@ import (
 //go:embed data/variables.txt
 var variablesText string
 
-// variables are the lists of what says that a variable holds a secret.
+// variables are the lists of words that mark a variable as secret.
 var variables = sync.OnceValue(func() (l struct {
 	words, last, lastWithText, withAddress, harmless, keys map[string]bool
 
@@ -26,8 +26,8 @@ var variables = sync.OnceValue(func() (l struct {
 	return l
 })
 
-// Variable reports whether a variable of an environment likely holds a key: by
-// its name, or by what its value looks like.
+// Variable reports whether an environment variable likely contains a key, by its name or the shape of
+// its value.
 func Variable(name, value string) bool {
 	upper := strings.ToUpper(name)
 	if value == "" || variables().harmless[upper] {
@@ -40,11 +40,10 @@ func beginsAny(s string, beginnings []string) bool {
 	return slices.ContainsFunc(beginnings, func(p string) bool { return strings.HasPrefix(s, p) })
 }
 
-// saysSecret reports whether a name in capitals says that it is that of a secret,
-// given its value.
+// saysSecret reports whether a name in capitals, with its value, suggests a secret.
 func saysSecret(upper, value string) bool {
 	if strings.HasPrefix(upper, "OTEL_") && strings.HasSuffix(upper, "_HEADERS") {
-		return true // what a collector is sent as a key
+		return true // the key sent to a collector
 	}
 	parts := strings.FieldsFunc(upper, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') })
 	for len(parts) > 0 && strings.Trim(parts[len(parts)-1], "0123456789") == "" {
@@ -67,8 +66,7 @@ func saysSecret(upper, value string) bool {
 	return false
 }
 
-// looksSecret reports whether a value is shaped like a key, or is an address with a
-// password.
+// looksSecret reports whether a value is shaped like a key, or is an address with a password.
 func looksSecret(value string) bool {
 	if len(value) < shortestKey {
 		return false
@@ -84,14 +82,13 @@ func looksSecret(value string) bool {
 	}
 	u, err := url.Parse(value)
 	if err != nil {
-		return true // it cannot be told what stands before the @
+		return true // the part before the @ cannot be parsed
 	}
 	_, has := u.User.Password()
 	return has
 }
 
-// holdsKey reports whether a value holds a key among other things: in a list of
-// key=value, or in JSON.
+// holdsKey reports whether a value contains a key: in a list of key=value, or in JSON.
 func holdsKey(value string) bool {
 	l := variables()
 	if slices.ContainsFunc(l.within, func(part string) bool { return strings.Contains(value, part) }) {
@@ -109,8 +106,7 @@ func holdsKey(value string) bool {
 	return false
 }
 
-// endsIn reports whether a word ends as names do that were written as one:
-// OPENAIKEY, githubToken.
+// endsIn reports whether a word ends like names of secrets written as one word: OPENAIKEY, githubToken.
 func endsIn(word string) bool {
 	l := variables()
 	return slices.ContainsFunc(l.ends, func(end string) bool {
@@ -118,12 +114,11 @@ func endsIn(word string) bool {
 	}) && !slices.Contains(l.otherWords, word)
 }
 
-// shortestKey is how long a value is that may be a key.
+// shortestKey is the minimum length of a value that may be a key.
 const shortestKey = 12
 
-// Values are what of an environment, NAME=value each, is to be kept nowhere: what
-// is named or shaped like a secret, and the passwords in addresses. Paths, and
-// words and numbers that may stand anywhere, are left out.
+// Values returns the values of an environment (NAME=value each) that must never be saved: values named
+// or shaped like secrets, and passwords in addresses. It omits paths, and common words and numbers.
 func Values(environ []string) (values []string) {
 	for _, e := range environ {
 		name, value, _ := strings.Cut(e, "=")
@@ -145,8 +140,7 @@ func Values(environ []string) (values []string) {
 	return values
 }
 
-// telling reports whether a value is long and mixed enough not to be a word or a
-// number that stands elsewhere, too.
+// telling reports whether a value is long and mixed enough not to be an ordinary word or number.
 func telling(value string) bool {
 	if len(value) < 8 {
 		return false

@@ -1,5 +1,5 @@
-// Package task is the state of a task as its events tell it: a pure fold with
-// the legal order of things built in.
+// Package task computes the state of a task from its events: a pure fold that enforces the legal order
+// of events.
 //
 //	created → started → (asked → answered)* → completed | failed | canceled
 package task
@@ -11,7 +11,7 @@ import (
 	"coder/internal/core/uip"
 )
 
-// Status is where a task stands.
+// Status is the state of a task.
 type Status string
 
 // The statuses of a task. The zero Status belongs to no task.
@@ -24,19 +24,19 @@ const (
 	Canceled     Status = "canceled"
 )
 
-// Ended reports whether nothing more can happen to the task.
+// Ended reports whether no more events can follow.
 func (s Status) Ended() bool { return s == Done || s == Failed || s == Canceled }
 
-// Task is one task folded up to some event.
+// Task is the state of one task after some event.
 type Task struct {
 	ID, Parent, Title, Intent string
 	Status                    Status
 	Reason                    string       // why it failed or was canceled
-	Pending                   *uip.Request // the question nobody has answered yet
+	Pending                   *uip.Request // the open question
 }
 
-// Apply returns t after e, or an error if e cannot follow. Events that are
-// not about tasks leave t as it is.
+// Apply returns t after e, or an error if e cannot follow. Events that do not concern tasks leave t
+// unchanged.
 func (t Task) Apply(e event.Event) (Task, error) {
 	switch e := e.(type) {
 	case event.TaskCreated:
@@ -46,7 +46,7 @@ func (t Task) Apply(e event.Event) (Task, error) {
 		return Task{ID: e.TaskID, Parent: e.ParentID, Title: e.Title, Intent: e.Intent, Status: Open}, nil
 	case event.TaskStarted:
 		if e.Run != nil && (t.Status == InProgress || t.Status == AwaitingUser) {
-			return t, nil // another process took it up
+			return t, nil // another process continued it
 		}
 		return t.move("start", InProgress, "", Open)
 	case event.InteractionRequested:
@@ -92,14 +92,13 @@ func (t Task) cannot(act string) error {
 	return fmt.Errorf("task %s is %s and cannot %s", t.ID, t.Status, act)
 }
 
-// Tasks folds the records of a session into its tasks, in order of creation.
+// Tasks computes a session's tasks from its records, in order of creation.
 type Tasks struct {
 	order []string
 	byID  map[string]Task
 }
 
-// Add applies one record. One that cannot follow is an error and changes
-// nothing.
+// Add applies one record. A record that cannot follow is an error and changes nothing.
 func (ts *Tasks) Add(r event.Record) error {
 	if event.LogOf(r.Event) != event.Domain {
 		return nil
@@ -110,7 +109,7 @@ func (ts *Tasks) Add(r event.Record) error {
 		return fmt.Errorf("record %d: %w", r.Seq, err)
 	}
 	if next.Status == "" {
-		return nil // another version's event about a task we know nothing of
+		return nil // another version's event about an unknown task
 	}
 	if ts.byID == nil {
 		ts.byID = make(map[string]Task)
@@ -122,7 +121,7 @@ func (ts *Tasks) Add(r event.Record) error {
 	return nil
 }
 
-// All lists the tasks in order of creation.
+// All returns the tasks in order of creation.
 func (ts *Tasks) All() []Task {
 	all := make([]Task, 0, len(ts.order))
 	for _, id := range ts.order {
@@ -131,5 +130,5 @@ func (ts *Tasks) All() []Task {
 	return all
 }
 
-// Get finds a task; the zero Task if there is none.
+// Get returns the task with this id, or the zero Task.
 func (ts *Tasks) Get(id string) Task { return ts.byID[id] }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Check reports why a is not an answer to q, or nil.
+// Check returns an error if a is not a valid answer to q.
 func Check(q Request, a Response) error {
 	if a.Dismissed && q.Purpose != ConfirmRiskyAction && a.ID == q.ID {
 		return nil
@@ -47,7 +47,7 @@ func checkOne(q Request, a Response) error {
 		return fmt.Errorf("unknown option %q", a.Option)
 	}
 	if a.Option == Some {
-		n, _ := strconv.Atoi(q.Display.Metadata[Hunks]) // none, where it does not say
+		n, _ := strconv.Atoi(q.Display.Metadata[Hunks]) // 0 if absent
 		if _, err := a.Hunks(n); err != nil {
 			return err
 		}

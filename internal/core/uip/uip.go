@@ -1,9 +1,8 @@
-// Package uip is the universal interaction protocol: how the agent puts a
-// question to whoever is in charge and gets an answer, without knowing whether
-// that is a person at a terminal, a browser, an editor, or a fixed rule.
+// Package uip is the universal interaction protocol: the agent asks a question and gets an answer,
+// without knowing whether a user at a terminal, a browser, an editor, or a fixed rule answers it.
 //
-// A [Request] and its [Response] are also what the event log keeps, so that a
-// question outlives the process that asked it.
+// The event log stores each [Request] and [Response], so that a question survives the process that asked
+// it.
 package uip
 
 import (
@@ -20,18 +19,18 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// Kind is the shape of the answer wanted.
+// Kind is the form of the expected answer.
 type Kind string
 
-// The four shapes.
+// The four kinds.
 const (
 	Select    Kind = "Select"    // pick one option of several
 	Confirm   Kind = "Confirm"   // agree or not
 	Input     Kind = "Input"     // type free text
-	Composite Kind = "Composite" // several of the above at once
+	Composite Kind = "Composite" // several of the above together
 )
 
-// Purpose is why the question is asked.
+// Purpose is the reason for a question.
 type Purpose string
 
 // The five purposes.
@@ -43,9 +42,9 @@ const (
 	Generic            Purpose = "generic"
 )
 
-// Options of a [Confirm] request. Some is yes to those hunks of a change that the
-// input names, see [Response.Hunks]. Those after it are yes, and remembered: for
-// this session, in this project, for every edit below a folder.
+// Options of a [Confirm] request. Some approves only the hunks of a change named in the input, see
+// [Response.Hunks]. The options after it approve and remember: for this session, in this project, for
+// every edit below a folder.
 const (
 	Approve = "approve"
 	Some    = "some"
@@ -55,8 +54,8 @@ const (
 	Reject  = "reject"
 )
 
-// Request is one question. CallID, when set, ties the answer to a single tool
-// call; an answer is never valid for any other call.
+// Request is one question. CallID, if set, binds the answer to a single tool call; an answer is never
+// valid for any other call.
 type Request struct {
 	ID         string      `json:"interactionId"`
 	TaskID     string      `json:"taskId"`
@@ -66,43 +65,39 @@ type Request struct {
 	Display    Display     `json:"display"`
 	Options    []Option    `json:"options,omitempty"`
 	Validation *Validation `json:"validation,omitempty"`
-	// Digest, where the question is about a call, tells the call apart from any
-	// other: its tool, its arguments and what it was found to do.
+	// Digest identifies the call that the question is about: its tool, arguments and plan.
 	Digest string `json:"callDigest,omitempty"`
-	// Parts are the questions of a [Composite] request, each with an id of its
-	// own. An option of the whole answers every part that offers it.
+	// Parts are the questions of a [Composite] request, each with its own id. An option of the whole answers
+	// every part that offers it.
 	Parts []Request `json:"parts,omitempty"`
-	// Args, where the question is about a call, are its arguments as its tool
-	// takes them, for programs that decide by them. They are on record elsewhere.
+	// Args are the arguments of the call that the question is about, for programs that decide by them. The
+	// record has them elsewhere.
 	Args json.RawMessage `json:"-"`
 }
 
-// OnEnter is where the metadata of a display name the option that an empty
-// answer takes, if any does.
+// OnEnter is the metadata key for the option that an empty answer chooses, if any.
 const OnEnter = "onEnter"
 
-// Where the metadata of a display of a [Select] request name the options that yes, that
-// no, and that any words take which name none, these as a comment.
+// Metadata keys of a [Select] request for the options chosen by a yes, by a no, and by any other text,
+// which becomes a comment.
 const (
 	OnYes   = "onYes"
 	OnNo    = "onNo"
 	OnWords = "onWords"
 )
 
-// Named, followed by the id of an option, is where the metadata of a display have
-// another name by which people may choose it.
+// Named, followed by an option's id, is the metadata key for another name of that option.
 const Named = "named."
 
-// Quoted is where the metadata of a display say that its title is somebody's own words,
-// which are shown as they are.
+// Quoted is the metadata key that marks a title as someone's own words, which are shown unchanged.
 const Quoted = "quoted"
 
-// OwnTitle is where they say that the title of an approval is words of the program's own,
-// and not what a call is called.
+// OwnTitle is the metadata key that marks an approval's title as coder's own text, not the name of a
+// call.
 const OwnTitle = "ownTitle"
 
-// remembers is where the metadata of a display say what an option would remember, and
-// with each behind it, part by part.
+// remembers returns the metadata key for what an option would remember; with each appended, the key for
+// its parts.
 func remembers(option string) string {
 	if option == Always {
 		return "remembers"
@@ -112,8 +107,8 @@ func remembers(option string) string {
 
 const each = ".each"
 
-// Remember says in the display what an option would remember, in whole and, if there are
-// several, part by part.
+// Remember sets in the display what an option would remember, as a whole and, if there are several
+// parts, part by part.
 func (r *Request) Remember(option, what string, parts []string) {
 	r.Display.Metadata[remembers(option)] = what
 	if len(parts) > 1 {
@@ -121,7 +116,7 @@ func (r *Request) Remember(option, what string, parts []string) {
 	}
 }
 
-// Remembered is what an option would remember, part by part as far as that is told.
+// Remembered returns what an option would remember, in parts if they are recorded.
 func (r Request) Remembered(option string) (parts []string) {
 	what := r.Display.Metadata[remembers(option)]
 	if what == "" || json.Unmarshal([]byte(r.Display.Metadata[remembers(option)+each]), &parts) == nil && len(parts) > 0 {
@@ -130,22 +125,21 @@ func (r Request) Remembered(option string) (parts []string) {
 	return []string{what}
 }
 
-// Hunks is where the metadata of a display says how many hunks its content, a diff,
-// has, if the request offers [Some]: see [display.Hunks].
+// Hunks is the metadata key for the number of hunks in the content, a diff, if the request offers
+// [Some]: see [display.Hunks].
 const Hunks = "hunks"
 
-// Keyed is in the metadata of a question about a call with keys in its arguments. They
-// are not kept on disk, so only the process that asks can run it.
+// Keyed is the metadata key of a question about a call with keys in its arguments. Keys are not saved to
+// disk, so only the asking process can run the call.
 const Keyed = "keyed"
 
-// What a question about a check, and one about a command that the person typed, say of how
-// not to be asked.
+// Hints on how to avoid a question, for automatic checks and for the user's own commands.
 const (
 	TrustAside = "in a trusted folder (/trust yes) checks run without approval"
 	BangAside  = "your own command: approval.bang = direct runs it without approval"
 )
 
-// CallID is the tool call the answer is bound to, or "".
+// CallID returns the id of the tool call that the answer is bound to, or "".
 func (r Request) CallID() string { return r.Display.Metadata["toolCallId"] }
 
 // ForCall returns r bound to a tool call.
@@ -169,13 +163,12 @@ func (r Request) Under(asked Request) Request {
 	return r
 }
 
-// Same reports whether r asks what other asks: all but the ids is the same.
+// Same reports whether r and other ask the same, apart from ids.
 func (r Request) Same(other Request) bool {
 	return bytes.Equal(r.Under(other).Canonical(), other.Canonical())
 }
 
-// Canonical is r in the one form that it also has after it was kept and read
-// again.
+// Canonical returns r in a form that saving and reading does not change.
 func (r Request) Canonical() []byte {
 	text := jsonx.Must(r)
 	var kept Request
@@ -185,7 +178,7 @@ func (r Request) Canonical() []byte {
 	return jsonx.Must(kept)
 }
 
-// Display is what the person sees.
+// Display is what the user sees.
 type Display struct {
 	Title       string
 	Description string
@@ -199,8 +192,8 @@ type Option struct {
 	Label   string `json:"label"`
 	Style   Style  `json:"style,omitempty"`
 	Default bool   `json:"isDefault,omitempty"`
-	// Rules, where the answer is remembered and rules can say how far, are those
-	// rules as permissions are written, for programs that keep their own.
+	// Rules are the permission rules that this option would remember, if rules can express it, for programs
+	// that store their own.
 	Rules []string `json:"-"`
 }
 
@@ -229,23 +222,20 @@ type Response struct {
 	Option  string `json:"selectedOptionId,omitempty"`
 	Input   string `json:"inputValue,omitempty"`
 	Comment string `json:"comment,omitempty"`
-	// Dismissed says that the person did not want to answer at all. An approval
-	// cannot be dismissed: it is given or not.
+	// Dismissed reports that the user declined to answer. An approval cannot be dismissed: it is given or
+	// not.
 	Dismissed bool `json:"dismissed,omitempty"`
 	// Parts answer the parts of a [Composite] request, in any order.
 	Parts []Response `json:"parts,omitempty"`
-	// Via, if set, is what brought the answer in the person's place: a program
-	// that they let drive the session.
+	// Via, if set, is the program that answered for the user: one that drives the session.
 	Via string `json:"via,omitempty"`
-	// Args, with a yes to a call, are other arguments for it. What is called then
-	// is judged anew.
+	// Args, if set in an approval, replace the arguments of the call, which is then judged again.
 	Args json.RawMessage `json:"updatedInput,omitempty"`
-	// Stop, with a no, ends the turn.
+	// Stop, in a refusal, ends the turn.
 	Stop bool `json:"interrupt,omitempty"`
 }
 
-// Part is the answer to one part of a composite request: its own, or that
-// given for all.
+// Part returns the answer to one part of a composite request: its own, or the one for the whole.
 func (a Response) Part(q Request) Response {
 	for _, p := range a.Parts {
 		if p.ID == q.ID {
@@ -255,16 +245,16 @@ func (a Response) Part(q Request) Response {
 	}
 	option := a.Option
 	if option == Below && !q.offers(option) {
-		option = Session // as far as the folder reaches
+		option = Session // for what the folder covers
 	}
 	if (option == Session || option == Always) && !q.offers(option) {
-		option = Approve // yes to all, remembered where it can be
+		option = Approve // yes to all, remembered where possible
 	}
 	return Response{ID: q.ID, TaskID: q.TaskID, Author: a.Author, Option: option, Input: a.Input, Comment: a.Comment, Via: a.Via, Stop: a.Stop}
 }
 
-// Hunks are those that the input names, of the n that there are: numbers from 1 and
-// ranges such as 2-4, each hunk once.
+// Hunks returns the hunks named in the input, out of n: numbers from 1 and ranges such as 2-4, without
+// duplicates.
 func (a Response) Hunks(n int) (all []int, err error) {
 	for _, word := range strings.FieldsFunc(a.Input, func(c rune) bool { return strings.ContainsRune(" \t,，、", c) }) {
 		low, high, isRange := strings.Cut(word, "-")
@@ -289,7 +279,7 @@ func (a Response) Hunks(n int) (all []int, err error) {
 	return all, nil
 }
 
-// RefusedBy is the response that turns r down, and allows nothing.
+// RefusedBy returns the response that refuses r and allows nothing.
 func (r Request) RefusedBy(author, why string) Response {
 	a := Response{ID: r.ID, TaskID: r.TaskID, Author: author, Comment: why}
 	if r.Kind == Confirm || r.Purpose == ConfirmRiskyAction {
@@ -300,59 +290,58 @@ func (r Request) RefusedBy(author, why string) Response {
 
 // An Interactor answers questions.
 //
-// Ask blocks until there is an answer or ctx ends, in which case it returns
-// ctx.Err() and the question is withdrawn. Being told "no" is a Response, not
-// an error, and so is that there is nobody to ask: see [NoAnswer].
+// Ask blocks until there is an answer or ctx ends. In the latter case it returns ctx.Err() and the
+// question is withdrawn. A refusal is a Response, not an error, and so is having nobody to ask: see
+// [NoAnswer].
 type Interactor interface {
 	Ask(ctx context.Context, q Request) (Response, error)
 }
 
-// ErrParked reports that the answer may come later, from another process: the
-// question stays open and the work waits on record.
+// ErrParked reports that another process may answer later: the question stays open and the work waits on
+// record.
 var ErrParked = errors.New("waiting for an answer")
 
-// nobody is the author of an answer given because there was no one to ask.
+// nobody is the author of an answer given because nobody could be asked.
 const nobody = "nobody"
 
-// NoAnswer is the response to q where there is nobody to ask. What would have to
-// be allowed is not.
+// NoAnswer returns the response to q if nobody can be asked. It allows nothing.
 func NoAnswer(q Request) Response { return q.RefusedBy(nobody, "nobody to ask") }
 
-// Unanswered reports whether a is such a response.
+// Unanswered reports whether a is a [NoAnswer] response.
 func (a Response) Unanswered() bool { return a.Author == nobody }
 
-// Waiting is the [ErrParked] of one question.
+// Waiting is an [ErrParked] with its question.
 type Waiting struct{ Request Request }
 
 func (w *Waiting) Error() string {
 	return fmt.Sprintf("%v: %s (%s)", ErrParked, w.Request.ID, w.Request.Display.Title)
 }
 
-// Is reports that a waiting question is parked.
+// Is reports whether target is ErrParked.
 func (w *Waiting) Is(target error) bool { return target == ErrParked }
 
-// Func makes an Interactor of a function.
+// Func adapts a function to an Interactor.
 type Func func(context.Context, Request) (Response, error)
 
 // Ask calls f.
 func (f Func) Ask(ctx context.Context, q Request) (Response, error) { return f(ctx, q) }
 
-// Nobody is the Interactor for runs without a person.
+// Nobody is the Interactor of non-interactive runs.
 var Nobody Interactor = Func(func(_ context.Context, q Request) (Response, error) { return NoAnswer(q), nil })
 
-// Parked is the Interactor for runs whose questions are answered later.
+// Parked is the Interactor of runs whose questions are answered later.
 var Parked Interactor = Func(func(context.Context, Request) (Response, error) {
 	return Response{}, ErrParked
 })
 
 type contextKey struct{}
 
-// With gives a tool that runs under ctx someone to ask.
+// With returns a ctx whose tools ask the interactor who.
 func With(ctx context.Context, who Interactor) context.Context {
 	return context.WithValue(ctx, contextKey{}, who)
 }
 
-// From is whom a tool running under ctx may ask; [Nobody] if none was given.
+// From returns the Interactor for a tool running under ctx, or [Nobody].
 func From(ctx context.Context) Interactor {
 	if who, ok := ctx.Value(contextKey{}).(Interactor); ok {
 		return who
@@ -360,8 +349,8 @@ func From(ctx context.Context) Interactor {
 	return Nobody
 }
 
-// Worded reports whether the title is words of the program's own, to be said in the
-// person's language: not what a call is called, nor what somebody asks.
+// Worded reports whether the title is coder's own text, to be translated: not the name of a call, nor
+// someone's question.
 func (r Request) Worded() bool {
 	return r.Display.Metadata[Quoted] == "" && (r.Purpose != ConfirmRiskyAction || r.Kind == Composite || r.Display.Metadata[OwnTitle] != "")
 }
@@ -383,8 +372,7 @@ type wireTable struct {
 	Rows [][]display.Cell `json:"rows"`
 }
 
-// MarshalJSON writes the content with its contentKind: PlainText, Json, Diff
-// or Table.
+// MarshalJSON encodes the content with its contentKind: PlainText, Json, Diff or Table.
 func (d Display) MarshalJSON() ([]byte, error) {
 	w := wireDisplay{Title: d.Title, Description: d.Description, Metadata: d.Metadata}
 	switch c := d.Content.(type) {
@@ -405,7 +393,7 @@ func (d Display) MarshalJSON() ([]byte, error) {
 	return jsonx.JSON(w)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. A command comes back as text.
+// UnmarshalJSON decodes the output of MarshalJSON. A command becomes text.
 func (d *Display) UnmarshalJSON(data []byte) error {
 	var w wireDisplay
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -441,8 +429,8 @@ func (w wireDisplay) block() (display.Block, error) {
 	return display.Text(s), nil
 }
 
-// Chosen are the options that an answer names: the one it takes, or several by their
-// numbers, such as 1 3, 1,3 or 1 and 3. An answer that names anything else names none.
+// Chosen returns the options that an answer names: its option, or several by number, such as 1 3, 1,3 or
+// 1 and 3. An answer that names anything else names none.
 func (r Request) Chosen(given Response) (options []Option) {
 	ids := []string{given.Option}
 	if given.Option == "" {

@@ -1,9 +1,9 @@
-// Package atomicfile writes a file whole or not at all: whoever reads it meanwhile,
-// or after a crash, finds the old content or the new, never a part.
+// Package atomicfile replaces a file as a whole: a reader, even after a crash, sees the old content or
+// the new, never a part.
 //
-// What a killed process was writing stays beside its place under a name that
-// begins with [Prefix]. Whoever writes so holds the directory for as long, so
-// that [Sweep] can tell what is being written from what is left.
+// A killed process leaves its unfinished file beside the target, under a name that begins with [Prefix].
+// A writer locks the directory while it writes, so that [Sweep] can tell files in progress from
+// leftovers.
 package atomicfile
 
 import (
@@ -20,29 +20,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prefix begins the names of files that are being written.
+// Prefix begins the names of unfinished files.
 const Prefix = ".new-"
 
 const (
 	openDir   = os.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK
-	lockTries = 400 // for a directory that somebody holds
+	lockTries = 400 // for a locked directory
 	lockPause = 5 * time.Millisecond
 )
 
-// Write replaces the content of the file at path. A new file has mode. When Write
-// returns nil the file, and its name, outlive the machine.
+// Write replaces the content of the file at path. mode applies to a new file. When Write returns nil,
+// the file and its name survive a crash of the machine.
 func Write(path string, text []byte, mode fs.FileMode) error {
 	return WriteFrom(filepath.Dir(path), path, text, mode)
 }
 
-// Cache does what [Write] does for a file that can be made again: after a loss of
-// power it may be the old one, empty or gone, which its readers notice.
+// Cache is [Write] for a file that can be rebuilt: after a loss of power the file may be old, empty or
+// missing, and readers must detect that.
 func Cache(path string, text []byte, mode fs.FileMode) error {
 	return write(filepath.Dir(path), path, text, mode, false)
 }
 
-// WriteFrom does what [Write] does for a path in a directory that nobody sweeps:
-// until it is whole the file lies in dir, on the same file system.
+// WriteFrom is [Write] for a path in a directory that is never swept: the unfinished file is in dir, on
+// the same file system.
 func WriteFrom(dir, path string, text []byte, mode fs.FileMode) error {
 	return write(dir, path, text, mode, true)
 }
@@ -57,7 +57,7 @@ func write(dir, path string, text []byte, mode fs.FileMode, durable bool) error 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // gone already if all went well
+	defer func() { _ = os.Remove(tmp.Name()) }() // already gone on success
 	_, err = tmp.Write(text)
 	err = errors.Join(err, tmp.Chmod(mode))
 	if durable && err == nil {
@@ -73,8 +73,7 @@ func write(dir, path string, text []byte, mode fs.FileMode, durable bool) error 
 	return disk.SyncFolder(filepath.Dir(path))
 }
 
-// Hold keeps the files that are being written in dir from being swept until it
-// is released, or this process ends however it ends.
+// Hold protects unfinished files in dir from [Sweep] until release is called or this process ends.
 func Hold(dir string) (release func(), err error) {
 	f, err := os.OpenFile(dir, openDir, 0)
 	if err != nil {
@@ -84,8 +83,8 @@ func Hold(dir string) (release func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// Lock holds dir alone: it waits until nobody else does, for a time in which
-// anybody should have written a file.
+// Lock locks dir exclusively. It waits for other holders, longer than any of them should need to write a
+// file.
 func Lock(dir string) (release func(), err error) {
 	f, err := os.OpenFile(dir, openDir, 0)
 	if err != nil {
@@ -93,19 +92,18 @@ func Lock(dir string) (release func(), err error) {
 	}
 	for range lockTries {
 		if err = lock(f, unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
-			return func() { _ = f.Close() }, nil // also where there are no locks
+			return func() { _ = f.Close() }, nil // also on file systems without locks
 		}
 		time.Sleep(lockPause)
 	}
 	return nil, errors.Join(&fs.PathError{Op: "lock", Path: dir, Err: err}, f.Close())
 }
 
-// HoldOpen holds a directory that is open until it is closed. Where that cannot
-// be done nothing is swept either.
+// HoldOpen holds an open directory until it is closed. If locks do not work there, nothing is swept
+// either.
 func HoldOpen(dir *os.File) { _ = lock(dir, unix.LOCK_SH) }
 
-// Unheld reports whether nobody holds a directory that is open; nobody will then
-// before it is closed.
+// Unheld reports whether nobody else holds an open directory, and if so locks it until it is closed.
 func Unheld(dir *os.File) bool { return lock(dir, unix.LOCK_EX|unix.LOCK_NB) == nil }
 
 func lock(f *os.File, how int) error {
@@ -116,8 +114,8 @@ func lock(f *os.File, how int) error {
 	}
 }
 
-// Sweep removes, in directories below root, what killed processes left of files
-// they were writing. Where somebody is at work it waits for another time.
+// Sweep removes the unfinished files of killed processes from directories below root. It skips
+// directories that are in use.
 func Sweep(root string, dirs ...string) {
 	below, err := os.OpenRoot(root)
 	if err != nil {
@@ -135,7 +133,7 @@ func Sweep(root string, dirs ...string) {
 		}
 		for _, name := range names {
 			if !strings.HasPrefix(name, Prefix) {
-				continue // without a look at it: there may be very many
+				continue // skips Lstat: there may be many names
 			}
 			name = path.Join(dir, name)
 			if info, err := below.Lstat(name); err == nil && info.Mode().IsRegular() {

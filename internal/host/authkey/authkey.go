@@ -1,7 +1,6 @@
-// Package authkey holds the one secret by which this program knows its own
-// handwriting: a key kept under the person's ~/.coder that no command can read.
-// What was signed with it was written by this user's coder on this machine;
-// whatever else a workspace holds is only text.
+// Package authkey manages the secret key that identifies this program's own writing. The key is under
+// the user's ~/.coder, where no command can read it. A signature by it proves that this user's coder
+// wrote the data on this machine; anything else in a workspace is untrusted text.
 package authkey
 
 import (
@@ -23,16 +22,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const size = 32 // bytes of the key
+const size = 32 // key size in bytes
 
-// Path is where the key of the person whose state directory is home is kept.
+// Path returns the path of the key in the user's state directory.
 func Path(home string) string { return filepath.Join(home, "key") }
 
-// Key signs and verifies. The nil Key signs nothing and believes nothing.
+// Key signs and verifies. A nil Key signs nothing and verifies nothing.
 type Key struct{ secret []byte }
 
-// Open reads the key below home, and makes one where there is none. A key that
-// others can read, or that is no plain file of this user's, is refused.
+// Open reads the key below home, or creates it. It rejects a key that others can read, or that is not a
+// regular file of this user.
 func Open(home string) (*Key, error) {
 	k, err := read(Path(home))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -41,11 +40,10 @@ func Open(home string) (*Key, error) {
 	if err := create(home); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("create the key: %w", err)
 	}
-	return read(Path(home)) // also where another process made it first
+	return read(Path(home)) // another process may have created it first
 }
 
-// Temporary is a key that nobody else has, and that is gone with the process:
-// what it signed, a later one does not believe.
+// Temporary returns a key that only this process has: later processes cannot verify its signatures.
 func Temporary() *Key {
 	secret := make([]byte, size)
 	rand.Read(secret)
@@ -75,8 +73,8 @@ func read(path string) (*Key, error) {
 	return &Key{secret}, nil
 }
 
-// create writes a new key beside its place and links it there, so that whoever
-// sees it sees the whole of it, and the first of several makers wins.
+// create writes a new key to a temporary file and links it into place, so that no reader sees a part of
+// it and the first of several creators wins.
 func create(home string) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
@@ -100,11 +98,11 @@ func create(home string) error {
 		return err
 	}
 	disk.Trace("name", Path(home))
-	return disk.SyncDirs(disk.System, home, filepath.Dir(home)) // without the key nothing that it signed counts
+	return disk.SyncDirs(disk.System, home, filepath.Dir(home)) // signatures are worthless without the key
 }
 
-// Sign returns the signature of parts, in this order, for one purpose: what was
-// signed for another, or divided otherwise, does not verify.
+// Sign returns the signature of parts, in order, for one purpose. It does not verify for another purpose
+// or another division into parts.
 func (k *Key) Sign(purpose string, parts ...[]byte) string {
 	if k == nil {
 		return ""
@@ -112,7 +110,7 @@ func (k *Key) Sign(purpose string, parts ...[]byte) string {
 	return hex.EncodeToString(k.sum(purpose, parts))
 }
 
-// Verify reports whether signature is what Sign returned for the same words.
+// Verify reports whether Sign returned signature for the same arguments.
 func (k *Key) Verify(signature, purpose string, parts ...[]byte) bool {
 	if k == nil {
 		return false

@@ -1,5 +1,5 @@
-// Package child runs programs that serve us over their standard streams for as
-// long as we need them, such as language servers. Nothing of them outlives us.
+// Package child runs helper programs, such as language servers, that communicate over standard streams.
+// None of their processes outlives coder.
 package child
 
 import (
@@ -18,26 +18,25 @@ import (
 )
 
 const (
-	maxStderr = 4 << 10 // bytes kept of what a server last wrote to stderr
+	maxStderr = 4 << 10 // bytes of stderr kept
 
-	// drainGrace is how long a process beyond our reach may hold the error
-	// output of a server open after its end.
+	// drainGrace is how long a process outside the server's group may keep stderr open after the server
+	// ended.
 	drainGrace = 200 * time.Millisecond
 )
 
 // Process is a running server.
 type Process struct {
 	cmd    *program.Cmd
-	to     *os.File // its standard input
-	from   *os.File // its standard output
+	to     *os.File // standard input of the server
+	from   *os.File // standard output of the server
 	stderr tail
-	ended  chan struct{} // closed when it has been reaped
-	how    error         // how it ended, valid once ended is closed
+	ended  chan struct{} // closed when the server has been reaped
+	how    error         // exit error, valid once ended is closed
 }
 
-// Start starts a server in dir, in a session of its own, without a terminal and
-// with no environment but env. If confine is not nil it is given the command
-// before, and may object.
+// Start starts a server in dir, in its own session, without a terminal and with env as its whole
+// environment. If confine is not nil, it may change the command or reject it.
 func Start(command []string, dir string, env []string, confine func(*program.Cmd) error) (*Process, error) {
 	if err := startable(command[0], dir); err != nil {
 		return nil, fmt.Errorf("start %s: %w", command[0], err)
@@ -66,7 +65,7 @@ func Start(command []string, dir string, env []string, confine func(*program.Cmd
 	}
 	if err == nil {
 		started := make(chan error)
-		go func() { // the process is told to die with the thread that started it, so that must last as long
+		go func() { // the parent-death signal is sent when the starting thread ends, so keep the thread
 			defer close(p.ended)
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
@@ -88,8 +87,8 @@ func Start(command []string, dir string, env []string, confine func(*program.Cmd
 	return p, nil
 }
 
-// startable says why a program that is given by its path cannot be started: what confines
-// it could tell that only in words of its own.
+// startable explains why a program given by path cannot be started. The sandbox would report it less
+// clearly.
 func startable(name, dir string) error {
 	if !strings.ContainsRune(name, filepath.Separator) {
 		return nil
@@ -109,18 +108,17 @@ func startable(name, dir string) error {
 	return err
 }
 
-// killGroup ends what a server started and left in its group.
+// killGroup kills all processes in a server's group.
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
-// Read reads what the server writes to its standard output.
+// Read reads from the server's standard output.
 func (p *Process) Read(b []byte) (int, error) { return p.from.Read(b) }
 
-// Write writes to the standard input of the server.
+// Write writes to the server's standard input.
 func (p *Process) Write(b []byte) (int, error) { return p.to.Write(b) }
 
-// End closes the standard input of the server, which tells it to end, and ends
-// it by force if it has not within grace: first asked to, then not. It returns
-// when the server has been reaped.
+// End closes the server's standard input, which asks it to exit. If it has not exited within grace, End
+// sends SIGTERM, then SIGKILL. End returns when the server has been reaped.
 func (p *Process) End(grace time.Duration) {
 	_ = p.to.Close()
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
@@ -137,22 +135,22 @@ func (p *Process) End(grace time.Duration) {
 // Ended is closed when the server has been reaped.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Close ends the server by force; its group follows when it is reaped.
+// Close kills the server; reaping it kills the rest of its group.
 func (p *Process) Close() error {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	return errors.Join(p.to.Close(), p.from.Close())
 }
 
-// Wait returns when the server has been reaped.
+// Wait waits until the server has been reaped.
 func (p *Process) Wait() { <-p.ended }
 
-// LastWords is how the server ended and the end of what it wrote to stderr.
+// LastWords returns how the server ended and the end of its stderr.
 func (p *Process) LastWords() string {
 	var words []string
 	select {
 	case <-p.ended:
 		if exit := (*program.ExitError)(nil); errors.As(p.how, &exit) {
-			if ws, ok := exit.Sys().(syscall.WaitStatus); !ok || ws.Signal() != syscall.SIGKILL { // which is how we do it
+			if ws, ok := exit.Sys().(syscall.WaitStatus); !ok || ws.Signal() != syscall.SIGKILL { // the signal that Close sends
 				words = append(words, exit.Error())
 			}
 		}
@@ -182,7 +180,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// String is the last lines as valid text.
+// String returns the last lines as valid UTF-8.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,12 +8,11 @@ import (
 	"coder/internal/host/program"
 )
 
-// dieWithUs has the system kill the server when we die without a chance to.
+// dieWithUs makes the kernel kill the server when coder dies unexpectedly.
 func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// reap waits for the end of a server, ends what is left of its group and tells
-// how it ended. The group is ended first: as long as the server is not reaped
-// nobody else can have its number.
+// reap waits for a server to end, kills the rest of its group and returns how it ended. It kills the
+// group first: until the server is reaped, its process id cannot be reused.
 func reap(cmd *program.Cmd) error {
 	for {
 		if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != unix.EINTR {

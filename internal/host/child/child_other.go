@@ -8,12 +8,10 @@ import (
 	"coder/internal/host/program"
 )
 
-// dieWithUs does nothing where the system has no such service; servers watch
-// for our end themselves, for they are told our number.
+// dieWithUs does nothing on systems without such a signal; servers get coder's process id and watch it.
 func dieWithUs(*syscall.SysProcAttr) {}
 
-// reap waits for the end of a server, ends what is left of its group and tells
-// how it ended.
+// reap waits for a server to end, kills the rest of its group and returns how it ended.
 func reap(cmd *program.Cmd) error {
 	err := cmd.Wait()
 	killGroup(cmd.Process.Pid)

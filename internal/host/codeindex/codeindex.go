@@ -1,21 +1,19 @@
-// Package codeindex finds the place in a code base that some words are about.
+// Package codeindex finds the place in a code base that a query describes.
 //
-// The files of a workspace are cut into sections, one for each function, type
-// or heading, and each section is remembered by the words in it: identifiers
-// taken apart, endings removed. A query is answered with the sections that say
-// most about its words, definitions before mentions.
+// It splits the files of a workspace into sections, one per function, type or heading, and indexes each
+// by its words: identifiers split into parts, endings removed. Search ranks sections by how well they
+// match the query's words, definitions before mentions.
 //
-// Four promises hold:
+// The package guarantees:
 //
-//  1. The index stays in memory. The first query builds it.
-//  2. Only what a walk of the workspace finds is read: nothing that is ignored,
+//  1. The index is in memory. The first query builds it.
+//  2. It reads only files that a walk of the workspace finds: nothing ignored,
 //     nothing outside, nothing that looks like a secret.
-//  3. An answer is about the files as they are: before a query is answered, new,
-//     changed and deleted files are noticed, and only those are read again. A
-//     look that is a moment old is trusted, unless [Index.Touched] was called
-//     since; the hits of an answer are always in the files it names.
-//  4. The index is bounded, however many files there are and whatever they
-//     hold; an answer says when files were left out.
+//  3. Answers match the current files: a query first detects new, changed and
+//     deleted files, and reads only these again. A recent check is trusted, unless
+//     [Index.Touched] was called since; hits are always in the files they name.
+//  4. The index is bounded, whatever the number and content of files;
+//     an answer says when files were omitted.
 package codeindex
 
 import (
@@ -35,18 +33,16 @@ const (
 	defaultMaxBytes   = 200 << 20
 	defaultCheckEvery = time.Second
 	defaultHits       = 10
-	maxFile           = 1 << 20 // bytes of a file that is read
+	maxFile           = 1 << 20 // largest file read, in bytes
 )
 
-// Options configure an Index. The zero Options will do.
+// Options configure an Index. The zero Options are valid.
 type Options struct {
-	// Now tells the time. Without it every query looks for changed files.
+	// Now returns the current time. If nil, every query checks for changed files.
 	Now func() time.Time
-	// CheckEvery is how long a look for changed files is trusted, a second if
-	// zero.
+	// CheckEvery is how long a check for changed files is trusted; zero means a second.
 	CheckEvery time.Duration
-	// MaxFiles and MaxBytes are how much is indexed at most, 50,000 files and
-	// 200 MB if zero.
+	// MaxFiles and MaxBytes limit the index; zero means 50,000 files and 200 MB.
 	MaxFiles int
 	MaxBytes int64
 }
@@ -57,14 +53,14 @@ type Index struct {
 	opts Options
 
 	current atomic.Pointer[snapshot]
-	touched atomic.Int64 // how often files were written
+	touched atomic.Int64 // number of writes to files
 
-	turn    chan struct{} // held by whoever brings the index up to date; guards the fields below
-	checked time.Time     // when that was last done
-	noticed int64         // how many writes the last look saw
+	turn    chan struct{} // held while updating the index; guards the fields below
+	checked time.Time     // time of the last check
+	noticed int64         // value of touched at the last check
 }
 
-// New makes an index of ws. Nothing is read before Search.
+// New returns an index of ws. It reads nothing before Search.
 func New(ws *workspace.Workspace, o Options) *Index {
 	o.MaxFiles = cmp.Or(o.MaxFiles, defaultMaxFiles)
 	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMaxBytes)
@@ -74,40 +70,38 @@ func New(ws *workspace.Workspace, o Options) *Index {
 	return x
 }
 
-// Touched says that files may have been written, so that the next query looks
-// for changed files.
+// Touched reports that files may have changed, so that the next query checks them.
 func (x *Index) Touched() { x.touched.Add(1) }
 
-// Query is what to look for.
+// Query is a search request.
 type Query struct {
 	Text  string
 	Under string // only files in this directory, or this file; "" means all
-	Limit int    // most hits to return, ten if zero
+	Limit int    // maximum number of hits, ten if zero
 }
 
-// Hit is a section that answers a query.
+// Hit is a section that matches a query.
 type Hit struct {
 	Path    string
 	Line    int // where the section declares its symbol, or begins
 	EndLine int
 	Symbol  string // such as "Decoder.Decode"; "" for plain text
 	Kind    Kind
-	Score   float64 // meaningful only next to other hits of the same query
-	Snippet string  // the lines that matter, each with its number
+	Score   float64 // comparable only within one query
+	Snippet string  // the relevant lines, numbered
 }
 
-// Answer is what a query found, best first.
+// Answer is the result of a query, best hits first.
 type Answer struct {
 	Hits  []Hit
-	Files int  // how many are indexed
-	Cut   bool // there are more files than the index may hold
+	Files int  // number of indexed files
+	Cut   bool // files beyond the limits were omitted
 }
 
-// ErrNoWords is the error of a query that holds nothing to look for.
+// ErrNoWords reports a query without searchable words.
 var ErrNoWords = errors.New("the query has no words to search for")
 
-// Search answers q, bringing the index up to date first. If it was never built
-// this takes as long as building it.
+// Search updates the index and answers q. The first call builds the index.
 func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	if q.Limit <= 0 {
 		q.Limit = defaultHits
@@ -129,8 +123,7 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	return a, ctx.Err()
 }
 
-// answer ranks the sections of s; stale says that one of the best has changed
-// since.
+// answer ranks the sections of s; stale reports that one of the best has changed since.
 func (x *Index) answer(s *snapshot, ask *question, q Query) (a Answer, stale bool) {
 	a = Answer{Files: s.indexed, Cut: s.cut, Hits: []Hit{}}
 	for _, found := range s.rank(ask, q.Under, q.Limit) {

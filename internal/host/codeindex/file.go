@@ -10,48 +10,48 @@ import (
 	"coder/internal/host/disk"
 )
 
-// The bounds of what is kept of a file.
+// Limits per file.
 const (
-	maxLine    = 1000 // bytes of a line that are looked at
+	maxLine    = 1000 // bytes of a line that are read
 	maxTerms   = 1000 // terms of a section
-	sniffLen   = 8000 // bytes looked at to tell text from other things
-	longLines  = 300  // bytes of a line on average, in code no person wrote
-	headLen    = 2000 // bytes in which a generated file says so
-	nameWeight = 8    // of a term in the name of what is declared
-	ownerPart  = 3    // of a term in the name of the type it belongs to
-	docWeight  = 2    // of a term in the comment above
-	baseWeight = 3    // of a term in the file's name
-	dirWeight  = 1    // of a term in the names of its directories
+	sniffLen   = 8000 // bytes read to detect binary files
+	longLines  = 300  // average line length of generated code
+	headLen    = 2000 // bytes searched for a "generated" notice
+	nameWeight = 8    // weight of a term in a declared name
+	ownerPart  = 3    // weight of a term in the owner type's name
+	docWeight  = 2    // weight of a term in the comment above
+	baseWeight = 3    // weight of a term in the file's name
+	dirWeight  = 1    // weight of a term in the directory names
 )
 
-// file is what is kept of a file.
+// file is the index of one file.
 type file struct {
 	path   string
-	name   string     // the path as seen from the tree it lies in
-	was    disk.Stamp // when it was read; zero if it was not
+	name   string     // the path within its tree
+	was    disk.Stamp // stamp when read, or zero if not read
 	chunks []chunk
-	// keys are the terms of the sections in order: the term's hash, the number
-	// of the section, the weight of the term in it.
+	// keys are the terms of the sections, sorted: the term's hash, the section's number, and the term's
+	// weight in it.
 	keys   []uint64
 	tokens int     // words in all sections
-	prior  float32 // how likely such a file holds what is asked for
+	prior  float32 // relevance of such a file, see role
 	role   role
 }
 
-// chunk is what is kept of a section. Lines count from one.
+// chunk is the index of one section. Lines count from one.
 type chunk struct {
 	symbol         string
 	kind           Kind
 	doc, line, end int32
 	tokens         int32
-	later          bool // a piece of a long section that is not its first
+	later          bool // not the first piece of a long section
 }
 
 func key(term uint32, section int, weight uint8) uint64 {
 	return uint64(term)<<32 | uint64(section)<<8 | uint64(weight)
 }
 
-// postings are the keys of a term.
+// postings returns the keys of a term.
 func (f *file) postings(term uint32) []uint64 {
 	from, _ := slices.BinarySearch(f.keys, uint64(term)<<32)
 	to := from
@@ -61,14 +61,14 @@ func (f *file) postings(term uint32) []uint64 {
 	return f.keys[from:to]
 }
 
-// reader turns files into what is kept of them.
+// reader indexes files.
 type reader struct {
 	*lexicon
-	count []uint8   // number of a term → its weight in the current section
-	mark  []uint32  // number of a term → section in which it was last met
-	now   uint32    // the current section, counting over all files
-	met   []uint32  // numbers of the terms of the current section
-	path  []weighed // terms of the names of the current file and its directories
+	count []uint8   // term number → weight in the current section
+	mark  []uint32  // term number → section where it was last seen
+	now   uint32    // current section, counted over all files
+	met   []uint32  // term numbers in the current section
+	path  []weighed // terms in the path of the current file
 	keys  []uint64
 	lines [][]byte
 }
@@ -80,8 +80,7 @@ type weighed struct {
 
 func newReader() *reader { return &reader{lexicon: newLexicon()} }
 
-// index fills f from its content. What is no text, or was not written by a
-// person, has no sections.
+// index fills f from its content. Binary and generated files have no sections.
 func (r *reader) index(f *file, data []byte) {
 	f.role = roleOf(f.name, data[:min(len(data), headLen)])
 	f.prior = f.role.prior()
@@ -167,8 +166,8 @@ func appendLines(lines [][]byte, data []byte) [][]byte {
 	return lines
 }
 
-// text counts the terms of a line, and returns how many there are. It does what
-// [eachWord] does, and hashes on the way.
+// text counts the terms of a line and returns their number. It does what [eachWord] does, and hashes at
+// the same time.
 func (r *reader) text(line []byte, weight uint8) (count int) {
 	line = line[:min(len(line), maxLine)]
 	for i := 0; i < len(line); {
@@ -215,42 +214,41 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// lexicon remembers the terms of the words a reader has met: most words of a
-// file were in the last one too. It knows a word by a hash of 64 bits, so two
-// words may be taken for one, but in no tree will this ever happen.
+// lexicon caches the terms of words, since most words of a file also occur in the previous one. It
+// identifies a word by a 64-bit hash; a collision is practically impossible.
 type lexicon struct {
-	slots []slot // a power of two of them, at least half of them free
+	slots []slot // a power of two in size, at least half free
 	used  int
-	ids   []uint32 // numbers of the terms of all words
+	ids   []uint32 // term numbers of all words
 
-	numbers []uint32 // term → its number and one, 0 if it has none; a power of two of them, at least half of them free
+	numbers []uint32 // term → its number plus one, or 0; a power of two in size, at least half free
 	terms   []uint32 // number → term
 
-	parts, found []string // room for taking a word apart
+	parts, found []string // scratch space for splitting words
 }
 
-// slot is a word; one with a zero hash is free.
+// slot is a word; a zero hash marks a free slot.
 type slot struct {
 	hash     uint64
-	from, to uint32 // its terms in ids
+	from, to uint32 // range of its terms in ids
 }
 
 const (
 	firstSlots = 1 << 12
-	maxSlots   = 1 << 18 // when half of them are taken the lexicon is full
+	maxSlots   = 1 << 18 // the lexicon is full at half of these
 )
 
 func newLexicon() *lexicon {
 	return &lexicon{slots: make([]slot, firstSlots), numbers: make([]uint32, firstSlots)}
 }
 
-// The usual numbers of the hash FNV-1a.
+// The standard constants of the FNV-1a hash.
 const (
 	hashSeed  = 14695981039346656037
 	hashPrime = 1099511628211
 )
 
-// lookup returns the numbers of the terms of a word, whose hash is h.
+// lookup returns the term numbers of a word with hash h.
 func (l *lexicon) lookup(h uint64, word []byte) []uint32 {
 	h |= 1
 	for i := l.place(h); ; i = (i + 1) & (len(l.slots) - 1) {
@@ -281,8 +279,8 @@ func (l *lexicon) lookup(h uint64, word []byte) []uint32 {
 	}
 }
 
-// place is where a word belongs if the place is free. Similar words have similar
-// hashes; the multiplication scatters them.
+// place returns the slot for hash h. Similar words have similar hashes; the multiplication scatters
+// them.
 func (l *lexicon) place(h uint64) int {
 	const golden = 0x9e3779b97f4a7c15
 	return int(h*golden>>40) & (len(l.slots) - 1)
@@ -296,8 +294,8 @@ func (l *lexicon) put(s slot) {
 	l.slots[i] = s
 }
 
-// number is the number of a term; they count from zero without gaps. Terms are
-// hashes, so they need not be scattered.
+// number returns the number of a term, counted from zero without gaps. Terms are hashes, so they are
+// already scattered.
 func (l *lexicon) number(term uint32) uint32 {
 	if 2*len(l.terms) >= len(l.numbers) {
 		l.numbers = make([]uint32, 2*len(l.numbers))
@@ -313,7 +311,7 @@ func (l *lexicon) number(term uint32) uint32 {
 	return l.numbers[at] - 1
 }
 
-// seat is where the number of a term is, or belongs.
+// seat returns the position of a term's number, or the free one for it.
 func (l *lexicon) seat(term uint32) int {
 	last := len(l.numbers) - 1
 	at := int(term) & last

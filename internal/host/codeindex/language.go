@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Kind is the sort of a section.
+// Kind is the kind of a section.
 type Kind string
 
 // The kinds of section.
@@ -22,42 +22,41 @@ const (
 	Text     Kind = "text"
 )
 
-// language is how declarations look in a language, as far as one can tell line
-// by line.
+// language describes the declarations of a language, as far as single lines show them.
 type language struct {
-	endings   string    // of the names of its files
-	declares  string    // kinds, and the words that introduce a name of each
-	decorates string    // words that may stand before those
-	line      []string  // begins a comment that ends with the line
-	block     [2]string // around a comment of several lines
-	quotes    []string  // around a text of several lines
+	endings   string    // file name extensions
+	declares  string    // kinds, each with its keywords
+	decorates string    // modifiers before the keywords
+	line      []string  // starts of line comments
+	block     [2]string // delimiters of block comments
+	quotes    []string  // delimiters of multi-line strings
 	traits    trait
 
 	keywords  map[string]Kind
 	modifiers map[string]bool
-	special   [256]bool // bytes that may begin a comment or a text
+	special   [256]bool // bytes that may begin a comment or a string
 }
 
 type trait uint8
 
 const (
-	// calls: a function may have no keyword, only a name, parentheses and a
-	// body. Below the top level a brace must end the line.
+	// calls: a function may have no keyword, only a name, parentheses and a body. Below the top level the
+	// line must end with a brace.
 	calls trait = 1 << iota
-	// lowBrace: the brace before a body may stand on a line of its own.
+	// lowBrace: the brace of a body may be on its own line.
 	lowBrace
-	// topOnly: what is indented declares nothing.
+	// topOnly: indented lines declare nothing.
 	topOnly
-	// groups: a keyword may stand before several names in parentheses, and a
-	// function's name after that of its receiver in such.
+	// groups: a keyword may precede several names in parentheses, and a function's name may follow its
+	// receiver in parentheses.
 	groups
 	// arrows: a value may be a function.
 	arrows
-	// escapes: a backslash keeps a quote from ending a text of several lines.
+	// escapes: a backslash escapes a quote in multi-line strings.
 	escapes
-	// tags: the word for a type may also stand before its name where it is used.
+	// tags: a type's keyword may also precede its name in uses.
 	tags
-	// extends: a function's name may follow that of the type it extends.
+	// extends: a function's name may follow the type that it extends.
 	extends
 )
 
@@ -143,7 +142,7 @@ var table = []language{{
 	decorates: "abstract final static const external factory",
 }}
 
-// languages maps the ending of a file's name to its language.
+// languages maps a file name extension to its language.
 var languages = sync.OnceValue(func() map[string]*language {
 	m := make(map[string]*language)
 	for i := range table {
@@ -169,7 +168,7 @@ var languages = sync.OnceValue(func() map[string]*language {
 
 func languageOf(name string) *language { return languages()[strings.ToLower(path.Ext(name))] }
 
-// role is what a file is for, as far as its name and first lines tell.
+// role is the purpose of a file, judging by its name and first lines.
 type role uint8
 
 const (
@@ -177,12 +176,11 @@ const (
 	prose
 	test
 	example
-	foreign   // other people's code, kept in the tree
-	generated // by a program
+	foreign   // third-party code in the tree
+	generated // generated code
 )
 
-// prior is how likely a file of this role holds what is asked for, next to a
-// plain source file.
+// prior is the relevance of a file with this role, relative to a plain source file.
 func (r role) prior() float32 {
 	p := float32(1)
 	if r&source == 0 {
@@ -248,17 +246,17 @@ func roleOf(name string, head []byte) (r role) {
 }
 
 var (
-	// binaryEnds are files that hold no text, and some that hold only data.
+	// binaryEnds are extensions of binary files, and of some pure data files.
 	binaryEnds = words(`.png .jpg .jpeg .gif .bmp .ico .webp .svg .pdf .zip .gz .tgz .bz2 .xz .zst .7z .rar .jar .war
 		.class .o .a .so .dylib .dll .exe .bin .wasm .pyc .pyo .ttf .otf .woff .woff2 .eot .mp3 .mp4 .mov .avi .webm
 		.wav .ogg .flac .db .sqlite .sqlite3 .parquet .npy .npz .pt .onnx .safetensors .h5 .pkl .log .map .csv .tsv
 		.ndjson .jsonl .lock .sum .snap .syso .prof .tar .iso .dmg .psd .ai .sketch .doc .docx .xls .xlsx .ppt .pptx`)
-	// secretEnds are files that may hold secrets: nobody asked to see those.
+	// secretEnds are extensions of files that may contain secrets.
 	secretEnds = words(".pem .key .p12 .pfx .jks .keystore .kdbx .asc .gpg .crt .cer")
 	dataNames  = words("package-lock.json npm-shrinkwrap.json pnpm-lock.yaml .npmrc .netrc .pgpass id_rsa id_ed25519 .ds_store")
 )
 
-// skipped reports whether a file is not worth reading, going by its name.
+// skipped reports whether a file's name shows that it is not worth reading.
 func skipped(name string) bool {
 	base := strings.ToLower(path.Base(name))
 	end := path.Ext(base)

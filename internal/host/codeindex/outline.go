@@ -7,29 +7,28 @@ import (
 	"strings"
 )
 
-// The bounds of an outline.
+// Limits of an outline.
 const (
-	maxSection  = 120  // lines; what is longer is cut into pieces
-	window      = 60   // lines of a piece of plain text
-	maxSections = 4096 // of a file; what follows belongs to the last
+	maxSection  = 120  // lines; longer sections are split
+	window      = 60   // lines per piece of plain text
+	maxSections = 4096 // per file; the rest joins the last section
 	maxName     = 120  // bytes of a symbol
 	maxDoc      = 40   // lines of comment that belong to a declaration
-	near        = 200  // bytes between two apostrophes
+	near        = 200  // bytes between two apostrophes of a literal
 )
 
-// section is a part of a file that is about one thing. Lines count from zero,
-// end is the first line that is no longer part of it.
+// section is a part of a file about one thing. Lines count from zero; end is exclusive.
 type section struct {
-	doc, line, end int // where it begins, where it declares, where it ends
+	doc, line, end int // start with comment, declaration, end
 	kind           Kind
 	symbol         string
-	names          []string // all that is declared in it
-	later          bool     // a piece of a long section that is not its first
+	names          []string // all names declared in it
+	later          bool     // not the first piece of a long section
 }
 
-// outline cuts a file into sections that cover all its lines: each declaration
-// has the lines up to the next, neighbouring values share one, and a long one is
-// cut into pieces, which all bear the symbol, the first also the names.
+// outline splits a file into sections that cover all its lines. A declaration extends to the next one,
+// neighbouring values share a section, and a long section is split: all pieces have its symbol, and the
+// first also has its names.
 func outline(name string, lines [][]byte) (pieces []section) {
 	var decls []declaration
 	switch l := languageOf(name); {
@@ -84,7 +83,7 @@ func headings(lines [][]byte) (list []declaration) {
 	return list
 }
 
-// declaration is a line that gives something a name.
+// declaration is a line that declares a name.
 type declaration struct {
 	doc, line int
 	indent    int
@@ -101,7 +100,7 @@ func (d declaration) symbol() string {
 }
 
 func (l *language) declarations(lines [][]byte) (list []declaration) {
-	var in []declaration // the types that enclose the current line, by indentation
+	var in []declaration // the types around the current line, by indentation
 	var text quoted
 	var group Kind
 	for i, line := range lines {
@@ -114,7 +113,7 @@ func (l *language) declarations(lines [][]byte) (list []declaration) {
 		line = line[:min(len(line), maxLine)]
 		d, ok := l.declaration(line, min(indent, len(line)), group)
 		if l.has(groups) && indent == 0 {
-			group = "" // the kind of the names that follow in parentheses, if the line opens some
+			group = "" // the kind of the names in parentheses that the line opens, if any
 			if d.name == "" && bytes.HasSuffix(bytes.TrimRight(line, " \t\r"), []byte("(")) {
 				group = d.kind
 			}
@@ -124,7 +123,7 @@ func (l *language) declarations(lines [][]byte) (list []declaration) {
 		}
 		d.line, d.doc, d.indent = i, i, indent
 		for d.doc > 0 && i-d.doc < maxDoc && l.isComment(bytes.TrimLeft(lines[d.doc-1], " \t")) {
-			d.doc-- // comments and attributes right above belong to it
+			d.doc-- // comments and attributes directly above belong to it
 		}
 		if last := len(list) - 1; last >= 0 {
 			d.doc = max(d.doc, list[last].line+1)
@@ -168,7 +167,7 @@ func (l *language) isComment(line []byte) bool {
 	return false
 }
 
-// clip makes a name valid UTF-8 of bearable length.
+// clip makes a name valid UTF-8 of limited length.
 func clip(name string) string {
 	if len(name) > maxName {
 		return strings.ToValidUTF8(name[:maxName], "")
@@ -176,7 +175,7 @@ func clip(name string) string {
 	return strings.ToValidUTF8(name, "\ufffd")
 }
 
-// quoted follows comments and texts that span lines.
+// quoted tracks comments and strings that span lines.
 type quoted struct {
 	closer string // what ends the one we are in, "" outside
 }
@@ -206,8 +205,8 @@ func (q *quoted) pass(l *language, line []byte) {
 	}
 }
 
-// enter looks at a byte that may begin a comment or a text, and returns how far
-// to go on; -1 means to the next line.
+// enter handles a byte that may begin a comment or a string, and returns how many bytes to skip; -1
+// skips the line.
 func (q *quoted) enter(l *language, rest []byte) int {
 	for _, mark := range l.quotes {
 		if bytes.HasPrefix(rest, []byte(mark)) {
@@ -225,7 +224,7 @@ func (q *quoted) enter(l *language, rest []byte) int {
 		return len(l.block[0])
 	}
 	if rest[0] == '"' || rest[0] == '\'' {
-		// A text that does not end on its line is taken to end there; an apostrophe without a partner near by is none.
+		// A string that does not end on its line ends there anyway; a lone apostrophe is not a string.
 		end, otherwise := len(rest), -1
 		if rest[0] == '\'' {
 			end, otherwise = min(len(rest), near), 1
@@ -243,8 +242,8 @@ func (q *quoted) enter(l *language, rest []byte) int {
 	return 1
 }
 
-// declaration tells what line declares, if anything. group is the kind of the
-// names in the parentheses that the line stands in, if it does.
+// declaration returns what line declares, if anything. group is the kind of the parenthesized names
+// around the line, if any.
 func (l *language) declaration(line []byte, indent int, group Kind) (d declaration, ok bool) {
 	rest := line[indent:]
 	switch {
@@ -270,7 +269,7 @@ func (l *language) declaration(line []byte, indent int, group Kind) (d declarati
 	return d, false
 }
 
-// named reads the name that follows a keyword; d has the keyword for a name.
+// named parses the name after a keyword; d.name is the keyword.
 func (l *language) named(line []byte, indent int, d declaration, rest []byte) (declaration, bool) {
 	keyword := d.name
 	rest = bytes.TrimLeft(skipPair(rest, '<', '>'), " \t*&!")
@@ -285,7 +284,7 @@ func (l *language) named(line []byte, indent int, d declaration, rest []byte) (d
 		}
 		d.name = name(bytes.TrimLeft(rest, " &"))
 	case l.has(groups) && d.kind == Function:
-		if inside, after, ok := bytes.Cut(rest, []byte(")")); ok && rest[0] == '(' { // its receiver
+		if inside, after, ok := bytes.Cut(rest, []byte(")")); ok && rest[0] == '(' { // the receiver
 			inside, _, _ = bytes.Cut(inside[1:], []byte("["))
 			d.parent = first(inside[bytes.LastIndexAny(inside, " *\t")+1:])
 			rest = bytes.TrimLeft(after, " \t")
@@ -329,13 +328,13 @@ func isArrow(rest []byte) bool {
 	return bytes.Contains(value, []byte("=>")) || bytes.HasPrefix(value, []byte("function")) || bytes.Equal(value, []byte("("))
 }
 
-// control are words that stand before parentheses without declaring anything.
+// control are keywords that precede parentheses but declare nothing.
 var control = words(`if for while switch catch return else do throw new case await yield delete goto using lock foreach
 	sizeof typeof synchronized assert super this when with function not and or until elif then in echo exec eval test
 	try finally import require defined static_assert alignas decltype operator print include from`)
 
-// called recognises a function that has no keyword: words, the last of them a
-// name, then parentheses and no semicolon. The line has no space around it.
+// called recognises a function without a keyword: words, the last of them a name, then parentheses and
+// no semicolon. The line is trimmed.
 func (l *language) called(line []byte, indent int) (d declaration, ok bool) {
 	open := bytes.IndexByte(line, '(')
 	if open <= 0 || line[0] == '@' || line[0] == '#' || line[len(line)-1] == ';' || bytes.ContainsAny(line[:open], "=.\"'`,;{}!?+|/") {
@@ -357,8 +356,8 @@ func (l *language) called(line []byte, indent int) (d declaration, ok bool) {
 			d.parent = d.parent[j+2:]
 		}
 	}
-	if from == 0 && (indent > 0 || !l.has(tags)) { // the name stands alone
-		// It must begin a body, and not that of a function that is handed to it, and be no macro.
+	if from == 0 && (indent > 0 || !l.has(tags)) { // the name is the only word
+		// It must begin a body, not that of a function argument, and must not be a macro.
 		handed := bytes.Contains(line, []byte("=>")) || bytes.Contains(line, []byte("function"))
 		closed := bytes.Count(line, []byte("(")) == bytes.Count(line, []byte(")"))
 		last := line[len(line)-1]
@@ -370,8 +369,7 @@ func (l *language) called(line []byte, indent int) (d declaration, ok bool) {
 
 func isNameByte(b byte) bool { return wordByte[b] || b == '$' }
 
-// cutWord takes the first word off a line, with a sign that belongs to it, and
-// the space behind.
+// cutWord splits the first word, with its sign, and the space after it off a line.
 func cutWord(line []byte) (word, rest []byte) {
 	n := 0
 	for n < len(line) && (isNameByte(line[n]) || n == 0 && (line[n] == '@' || line[n] == '#')) {
@@ -380,7 +378,7 @@ func cutWord(line []byte) (word, rest []byte) {
 	return line[:n], bytes.TrimLeft(line[n:], " \t")
 }
 
-// first is the identifier that rest begins with.
+// first returns the identifier at the start of rest.
 func first(rest []byte) string {
 	n := 0
 	for n < len(rest) && isNameByte(rest[n]) {
@@ -389,7 +387,7 @@ func first(rest []byte) string {
 	return clip(string(rest[:n]))
 }
 
-// name is the identifier that rest begins with, qualified if it is.
+// name returns the possibly qualified identifier at the start of rest.
 func name(rest []byte) string {
 	n := 0
 	for n < len(rest) && (isNameByte(rest[n]) || n > 0 && strings.IndexByte(".:?!", rest[n]) >= 0) {

@@ -7,27 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a question.
+// Limits of a query.
 const (
-	maxQuery     = 2000 // bytes of a query that are looked at
-	maxConcepts  = 24   // things a query may be about
-	synonymShare = 0.6  // of the weight of the word itself
-	weakShare    = 0.35 // of the weight of a word that belongs to questions
-	pairShare    = 0.5  // of the weight of a name made of two words of the query
-	maxForeign   = 24   // the length of the longest entry of the glossary in bytes
+	maxQuery     = 2000 // bytes of a query that are read
+	maxConcepts  = 24   // concepts in a query
+	synonymShare = 0.6  // weight of a synonym, relative to the word
+	weakShare    = 0.35 // weight of a filler word
+	pairShare    = 0.5  // weight of a name joined from two words
+	maxForeign   = 24   // longest entry of the glossary, in bytes
 )
 
-// question is a query understood.
+// question is a parsed query.
 type question struct {
 	concepts []concept
-	extra    []concept // what helps but is not missed
-	tests    bool      // it is about tests
+	extra    []concept // optional concepts
+	tests    bool      // the query is about tests
 }
 
-// concept is one thing a query is about, in all the words for it.
+// concept is one thing that a query is about, with all words for it.
 type concept struct {
 	words  []option
-	weight float32 // found when ranking: how much the thing tells
+	weight float32 // set when ranking: how specific the concept is
 }
 
 type option struct {
@@ -78,8 +78,8 @@ func newQuestion(text string) *question {
 	return q
 }
 
-// wordsOf are the words of a query that say what it is about, and those that
-// may, in lower case. Numbers and pairs of characters are words too.
+// wordsOf returns the words that say what a query is about, and those that may (weak), in lower case.
+// Numbers and character pairs also count as words.
 func wordsOf(text string) (words, weak []string) {
 	eachWord([]byte(text), func(raw []byte) {
 		all := parts(nil, string(raw))
@@ -89,7 +89,7 @@ func wordsOf(text string) (words, weak []string) {
 				words = append(words, pairs(p)...)
 			case i+1 < len(all) && isDigits(all[i+1]):
 				words = append(words, p+all[i+1]) // utf8
-			case isDigits(p) && i > 0 && !isDense(all[i-1]): // just done
+			case isDigits(p) && i > 0 && !isDense(all[i-1]): // already joined to the word before
 			case fillers()[p]:
 				weak = append(weak, p)
 			case len(p) > 1 && !stopWords()[p]:
@@ -100,14 +100,14 @@ func wordsOf(text string) (words, weak []string) {
 	return words, weak
 }
 
-// bonus adds a term that helps but is not missed.
+// bonus adds an optional term.
 func (q *question) bonus(term string, share float32) {
 	if len(q.extra) < 2*maxConcepts {
 		q.extra = append(q.extra, concept{words: []option{{hash(term), share}}})
 	}
 }
 
-// conceptOf is a word with its synonyms.
+// conceptOf returns the concept of a word and its synonyms.
 func conceptOf(words ...string) (c concept) {
 	for _, w := range words {
 		c.add(stem(w), 1)
@@ -130,7 +130,7 @@ func (c *concept) add(term string, share float32) {
 	c.words = append(c.words, option{h, share})
 }
 
-// shareOf is how far a term stands for the concept, 0 if it does not.
+// shareOf returns how well a term matches the concept, or 0.
 func (c concept) shareOf(term uint32) float32 {
 	for _, o := range c.words {
 		if o.term == term {
@@ -146,7 +146,7 @@ var synonymText string
 //go:embed glossary.txt
 var glossaryText string
 
-// synonyms maps a term to others that programs use for the same thing.
+// synonyms maps a term to equivalent terms in programs.
 var synonyms = sync.OnceValue(func() map[string][]string {
 	m := make(map[string][]string)
 	for line := range strings.Lines(synonymText) {
@@ -165,7 +165,7 @@ var synonyms = sync.OnceValue(func() map[string][]string {
 	return m
 })
 
-// glossary maps words of other languages to English ones.
+// glossary translates words of other languages into English.
 var glossary = sync.OnceValue(func() map[string]string {
 	m := make(map[string]string)
 	for line := range strings.Lines(glossaryText) {

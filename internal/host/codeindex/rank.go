@@ -9,18 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// How sections are weighed. The first two are the usual ones of BM25: how soon
-// more of the same word stops to count, and how much length counts.
+// Weights of the ranking. The first two are the usual BM25 parameters: how soon repetitions of a word
+// stop counting, and how much length matters.
 const (
 	saturation  = 1.6
 	lengthShare = 0.5
-	needed      = 0.35 // share of the score that is left to a section with none of the other words
-	nameBonus   = 1.0  // for a name that is the query
-	textPrior   = 0.7  // of what lies before the first declaration
-	valuePrior  = 0.8  // of values: lists of them mention much and do nothing
-	piecePrior  = 0.85 // of a piece of a long section that is not its first
-	considered  = 300  // sections that are compared by name
-	perFile     = 3    // hits in one file
+	needed      = 0.35 // share of the score without any other word
+	nameBonus   = 1.0  // for a name equal to the query
+	textPrior   = 0.7  // for text before the first declaration
+	valuePrior  = 0.8  // for values: lists that mention much
+	piecePrior  = 0.85 // for later pieces of a long section
+	considered  = 300  // sections compared by name
+	perFile     = 3    // maximum number of hits per file
 	maxHits     = 100
 )
 
@@ -58,32 +58,31 @@ func (s *snapshot) rank(ask *question, under string, limit int) []match {
 	return list
 }
 
-// sorted puts the best first. Of equals the first found stays first.
+// sorted sorts by score, best first; the sort is stable.
 func sorted(list []match) []match {
 	slices.SortStableFunc(list, func(a, b match) int { return cmp.Compare(b.score, a.score) })
 	return list
 }
 
-// board is where the sections of a snapshot are scored.
+// board holds the scores of a snapshot's sections.
 type board struct {
 	*snapshot
 	under string
 	score []float32
-	cover []float32 // weight of the concepts a section has
-	total float32   // weight of all concepts
+	cover []float32 // total weight of the concepts in a section
+	total float32   // total weight of all concepts
 	now   []float32 // score for the current concept
 	lists []postings
 }
 
-// postings are the sections of one file that have a term.
+// postings are the sections of one file with a term.
 type postings struct {
 	file  int
 	share float32
 	keys  []uint64
 }
 
-// add scores every section for one concept. A section is as good as its best
-// word for it.
+// add adds the score of one concept to every section. A section's best word for the concept counts.
 func (b *board) add(c *concept, counts bool) {
 	met := 0
 	b.lists = b.lists[:0]
@@ -97,7 +96,7 @@ func (b *board) add(c *concept, counts bool) {
 	}
 	met = min(met, b.chunks)
 	if c.weight = 0; met == 0 {
-		return // a word that nobody uses tells nothing
+		return // a word that occurs nowhere is ignored
 	}
 	n := float64(b.chunks)
 	c.weight = float32(math.Log(1 + (n-float64(met)+0.5)/(float64(met)+0.5)))
@@ -130,11 +129,11 @@ func (b *board) add(c *concept, counts bool) {
 	}
 }
 
-// best are the sections with a score, weighed by how much of the question they
-// are about and by where they stand.
+// best returns the sections with a score, weighted by how many concepts they cover and by their file and
+// kind.
 func (b *board) best(ask *question) []match {
-	var list []match  // the best so far, about as many as are looked at closer
-	var floor float32 // what does not score more is not among them
+	var list []match  // the best so far, up to twice the number considered
+	var floor float32 // the score that a section must exceed
 	for i, f := range b.files {
 		if b.under != "" && b.under != "." && f.path != b.under && !strings.HasPrefix(f.path, b.under+"/") {
 			continue
@@ -171,8 +170,7 @@ func (b *board) best(ask *question) []match {
 	return sorted(list)[:min(len(list), considered)]
 }
 
-// named is how far a symbol is the query and nothing else: 1 if both have the
-// same words.
+// named returns how closely a symbol matches the query: 1 if both have the same words.
 func (q *question) named(symbol string) float32 {
 	owner, own, _ := cutLast(symbol, ".")
 	names := hashes(own)
@@ -199,7 +197,7 @@ func (q *question) named(symbol string) float32 {
 	return asked / max(total, 1e-6) * fits / float32(len(names))
 }
 
-// hashes are the terms of a name as they are kept.
+// hashes returns the hashed terms of a name.
 func hashes(name string) (list []uint32) {
 	for _, t := range termsOf(name) {
 		list = append(list, hash(t))
@@ -207,14 +205,13 @@ func hashes(name string) (list []uint32) {
 	return list
 }
 
-// The bounds of a snippet.
+// Limits of a snippet.
 const (
 	snippetLines = 10
-	snippetLine  = 160 // characters of a line
+	snippetLine  = 160 // characters per line
 )
 
-// snippet shows the line that declares and the lines that say most about the
-// question.
+// snippet returns the declaring line and the lines that match the question best.
 func (q *question) snippet(lines [][]byte, c chunk) string {
 	end := min(int(c.end), len(lines))
 	line, doc := min(int(c.line), end), min(int(c.doc), end)
@@ -232,7 +229,7 @@ func (q *question) snippet(lines [][]byte, c chunk) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// number writes a line with its number, as valid UTF-8 of bearable length.
+// number writes a line with its number, as valid UTF-8 of limited length.
 func number(b *strings.Builder, n int, line []byte) {
 	end := 0
 	for chars := 0; end < len(line) && chars < snippetLine; chars++ {
@@ -246,8 +243,8 @@ func number(b *strings.Builder, n int, line []byte) {
 	fmt.Fprintf(b, "%d: %s%s\n", n, strings.ToValidUTF8(string(line[:end]), "\ufffd"), more)
 }
 
-// densest is the first of the lines from doc to end that together say most.
-// The beginning is as good as any.
+// densest returns the start of the lines from doc to end that match best. On a near tie, it prefers the
+// beginning.
 func (q *question) densest(lines [][]byte, doc, end int) int {
 	if end-doc < snippetLines {
 		return doc
@@ -255,7 +252,7 @@ func (q *question) densest(lines [][]byte, doc, end int) int {
 	weights := make([]float32, end+1)
 	for i := doc; i <= end; i++ {
 		line := lines[i-1]
-		var met uint64 // each concept counts once
+		var met uint64 // bit set of concepts, each counted once
 		eachWord(line[:min(len(line), maxLine)], func(word []byte) {
 			for _, h := range hashes(string(word)) {
 				for j, c := range q.concepts {
@@ -274,7 +271,7 @@ func (q *question) densest(lines [][]byte, doc, end int) int {
 		if i-doc >= snippetLines {
 			sum -= weights[i-snippetLines]
 		}
-		const clearly = 1.3 // a later place must be better than this to be shown instead
+		const clearly = 1.3 // a later place must be this much better
 		if start := i - snippetLines + 1; start == doc || start > doc && sum > most*clearly {
 			best, most = start, sum
 		}

@@ -9,22 +9,21 @@ import (
 	"coder/internal/host/disk"
 )
 
-// maxWalk is how many files and directories are looked at.
+// maxWalk limits the files and directories that a walk visits.
 const maxWalk = 1_000_000
 
-// snapshot is the index at one moment. It does not change once it is published.
+// snapshot is the index at one moment. It is immutable once published.
 type snapshot struct {
 	files   []*file
 	first   []int // number of each file's first section
 	chunks  int   // sections in all files
 	tokens  int   // words in all sections
-	indexed int   // files that have sections
-	cut     bool  // files were left out
+	indexed int   // files with sections
+	cut     bool  // files were omitted
 }
 
-// update looks for files that are new or not what they were, unless that was done
-// a moment ago and must is not set. Callers wait for one another. If ctx ends, the
-// files read until then need not be read again.
+// update looks for new and changed files, unless it did so a moment ago and must is not set. Concurrent
+// callers wait. If ctx ends, the files already read need not be read again.
 func (x *Index) update(ctx context.Context, must bool) error {
 	select {
 	case x.turn <- struct{}{}:
@@ -34,7 +33,7 @@ func (x *Index) update(ctx context.Context, must bool) error {
 	defer func() { <-x.turn }()
 	touched := x.touched.Load()
 	if x.opts.Now != nil && !x.checked.IsZero() && !must && touched == x.noticed {
-		if age := x.opts.Now().Sub(x.checked); age >= 0 && age < x.opts.CheckEvery { // the last look is recent enough
+		if age := x.opts.Now().Sub(x.checked); age >= 0 && age < x.opts.CheckEvery { // the last check is recent enough
 			return ctx.Err()
 		}
 	}
@@ -48,7 +47,7 @@ func (x *Index) update(ctx context.Context, must bool) error {
 	return nil
 }
 
-// refresh reads the files that are new or not what they were.
+// refresh reads new and changed files.
 func (x *Index) refresh(ctx context.Context) error {
 	there := x.list(ctx, maxWalk)
 	if err := ctx.Err(); err != nil {
@@ -56,7 +55,7 @@ func (x *Index) refresh(ctx context.Context) error {
 	}
 	s := x.current.Load()
 	changed := compare(there.files, s.files)
-	// Files that are not come to before ctx ends are left as if they were never seen.
+	// If ctx ends, the remaining files count as never seen.
 	work := make(chan *file)
 	var readers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(changed)) {
@@ -65,7 +64,7 @@ func (x *Index) refresh(ctx context.Context) error {
 			for f := range work {
 				data, info, err := x.ws.ReadFile(f.path, maxFile)
 				if err != nil {
-					continue // it has no sections, and is not tried again before it changes
+					continue // without sections; not read again until it changes
 				}
 				f.was = disk.StampOf(info)
 				r.index(f, data)
@@ -89,17 +88,15 @@ func (x *Index) refresh(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// listing is the files that are there and worth indexing, as many as are
-// allowed.
+// listing holds the existing files that are worth indexing, up to the limits.
 type listing struct {
-	files  []*file // still to be read
+	files  []*file // still to read
 	looked int
 	bytes  int64
-	cut    bool // there are more
+	cut    bool // there are more files
 }
 
-// list names the files of all trees of the workspace, among the first things it
-// comes across.
+// list returns the files of all trees of the workspace, visiting at most "most" entries.
 func (x *Index) list(ctx context.Context, most int) (l listing) {
 	for _, dir := range append([]string{"."}, x.ws.Added()...) {
 		tree, err := x.ws.Locate(dir)
@@ -128,8 +125,7 @@ func (x *Index) list(ctx context.Context, most int) (l listing) {
 	return l
 }
 
-// compare puts files that are known in the place of those listed, and returns
-// those that are new or not what they were.
+// compare replaces listed files by their known versions, and returns the new and changed ones.
 func compare(listed, known []*file) (changed []*file) {
 	byPath := make(map[string]*file, len(known))
 	for _, f := range known {

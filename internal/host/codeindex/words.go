@@ -8,15 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what is taken for a word.
+// Limits of a word.
 const (
-	maxWord  = 128 // bytes; what is longer is data
-	maxParts = 24  // of one word
+	maxWord  = 128 // bytes; longer runs are data
+	maxParts = 24  // parts of one word
 	maxDigit = 6   // digits of a number
 )
 
-// wordByte tells the bytes words are made of. What lies beyond ASCII may or may
-// not belong to one; [cut] looks closer.
+// wordByte marks the bytes of words. Beyond ASCII a byte may not belong to one; [cut] checks that.
 var wordByte = func() (is [256]bool) {
 	for c := range is {
 		is[c] = c == '_' || c >= utf8.RuneSelf || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
@@ -24,7 +23,7 @@ var wordByte = func() (is [256]bool) {
 	return is
 }()
 
-// eachWord calls do with the runs of word bytes in text.
+// eachWord calls do for each run of word bytes in text.
 func eachWord(text []byte, do func(word []byte)) {
 	for i := 0; i < len(text); {
 		if !wordByte[text[i]] {
@@ -39,14 +38,12 @@ func eachWord(text []byte, do func(word []byte)) {
 	}
 }
 
-// termsOf are what a word is remembered by.
+// termsOf returns the index terms of a word.
 func termsOf(word string) []string { return terms(nil, parts(nil, word)) }
 
-// terms adds to list what a word of these parts is remembered by: its parts
-// without their endings, what those are made of that people write in one piece
-// (filename), a part together with the number behind it (utf8, sha256), and
-// pairs of neighbouring characters in scripts that put no spaces
-// between words.
+// terms appends the index terms of a word with these parts to list: the parts without their endings, the
+// parts of compounds written as one word (filename), a part with the number after it (utf8, sha256), and
+// pairs of neighbouring characters in scripts without spaces between words.
 func terms(list, parts []string) []string {
 	for i, p := range parts {
 		switch {
@@ -67,9 +64,8 @@ func terms(list, parts []string) []string {
 	return list
 }
 
-// parts cuts a word where its writer did, in lower case, and adds the parts to
-// list: at underscores, where the case or the script changes, between letters
-// and digits.
+// parts splits a word, in lower case, at underscores, where the case or script changes, and between
+// letters and digits, and appends the parts to list.
 func parts(list []string, word string) []string {
 	ascii := isASCII(word)
 	if ascii && len(word) > maxWord {
@@ -77,7 +73,7 @@ func parts(list []string, word string) []string {
 	}
 	lowered := word
 	if ascii {
-		lowered = strings.ToLower(word) // in one piece, and of the same length
+		lowered = strings.ToLower(word) // all at once, since the length stays the same
 	}
 	from, last := 0, other
 	end := func(to int) {
@@ -111,15 +107,15 @@ func parts(list []string, word string) []string {
 	return list
 }
 
-// class is the sort of a character, as far as words are concerned.
+// class is the class of a character in word splitting.
 type class uint8
 
 const (
 	other class = iota
-	lower       // and letters of scripts without case
+	lower       // also letters of scripts without case
 	upper
 	digit
-	dense // of a script that puts no spaces between words
+	dense // in a script without spaces between words
 )
 
 func classOf(r rune) class {
@@ -158,7 +154,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// pairs are the neighbouring characters of s; a single one stands for itself.
+// pairs returns the pairs of neighbouring characters in s, or s itself if it is a single one.
 func pairs(s string) (list []string) {
 	prev := -1
 	for i, r := range s {
@@ -173,7 +169,7 @@ func pairs(s string) (list []string) {
 	return list
 }
 
-// hash is the number a term is kept as. Its values are spread evenly.
+// hash returns the hash that represents a term. Its values are evenly distributed.
 func hash(term string) uint32 {
 	h := uint32(2166136261)
 	for i := range len(term) {
@@ -184,13 +180,12 @@ func hash(term string) uint32 {
 	return h ^ h>>16
 }
 
-// joined is a name in one piece, so that readFile is found by readfile and by
-// "read file".
+// joined returns a name as one word, so that both "readfile" and "read file" find readFile.
 func joined(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, "_", ""))
 }
 
-// stopWords say nothing about what a text is about.
+// stopWords are words without meaning for a search.
 var stopWords = words(`a about all also am an and any are as at be been but by can could did do does doing done
 	for from had has have having he her here him his how i if in into is it its just let like may me might my no nor
 	not of on onto or our out over own same shall she should so some such than that the their them then there these
@@ -198,13 +193,13 @@ var stopWords = words(`a about all also am an and any are as at be been but by c
 	who whom whose why will with within without would you your
 	func function def fn return nil null none var else elif endif fi self`)
 
-// fillers are words of questions more than of code.
+// fillers are words that are typical of questions, not of code.
 var fillers = words(`code codebase file files find class method methods functions implementation implemented
 	implement implements logic place places part section defined definition declared located responsible work works
 	happen happens handled show tell look search get gets used use uses using make makes made whole project repo
 	repository program`)
 
-// set is a set of words in lower case.
+// set is a set of lower-case words.
 type set map[string]bool
 
 func (s set) has(word string) bool { return s[strings.ToLower(word)] }
@@ -220,7 +215,7 @@ func setOf(text string) set {
 //go:embed compounds.txt
 var compoundText string
 
-// compounds maps words that are made of others to the terms of these.
+// compounds maps compound words to the terms of their parts.
 var compounds = sync.OnceValue(func() map[string][]string {
 	m := make(map[string][]string)
 	for line := range strings.Lines(compoundText) {
@@ -234,14 +229,12 @@ var compounds = sync.OnceValue(func() map[string][]string {
 	return m
 })
 
-// words is a set that is made when it is first needed, so that a program that
-// searches for nothing does not pay for it.
+// words returns a set that is built on first use, so that programs that never search do not pay for it.
 func words(text string) func() set {
 	return sync.OnceValue(func() set { return setOf(text) })
 }
 
-// irregular are words whose ending only looks like one, and forms that have
-// none, each with what it is kept as.
+// irregular maps words with a false or missing ending to their terms.
 var irregular = map[string]string{
 	"embed": "embed", "embeds": "embed", "embedded": "embed", "embedding": "embed",
 	"mode": "mode", "modes": "mode", "alias": "alias", "aliases": "alias", "during": "during", "thing": "thing", "things": "thing",
@@ -250,9 +243,8 @@ var irregular = map[string]string{
 	"written": "writ", "wrote": "writ", "chosen": "choos", "chose": "choos",
 }
 
-// stem takes the endings off an English word in lower case, so that parse,
-// parses, parsed, parsing and parser are one. What it leaves need not be a
-// word. Other words it leaves alone.
+// stem removes the endings of a lower-case English word, so that parse, parses, parsed, parsing and
+// parser become equal. The result need not be a word. Other words stay unchanged.
 func stem(w string) string {
 	if to, ok := irregular[w]; ok {
 		return to
@@ -282,7 +274,7 @@ func stem(w string) string {
 	return w
 }
 
-// without takes off the first of the endings that w has, if enough is left.
+// without removes the first matching ending from w, if enough remains.
 func without(w string, endings ...string) (root string, ok bool) {
 	for _, e := range endings {
 		root, ok := strings.CutSuffix(w, e)
@@ -299,15 +291,15 @@ func without(w string, endings ...string) (root string, ok bool) {
 			return short, true
 		}
 		if n := len(root); n > 3 && root[n-1] == root[n-2] && !strings.ContainsRune("lsz", rune(root[n-1])) {
-			root = root[:n-1] // what the ending doubled: mapping, logger
+			root = root[:n-1] // consonant doubled before the ending: mapping, logger
 		}
 		return root, true
 	}
 	return w, false
 }
 
-// ate makes generate, generating, generator and generation one: all have lost
-// their last letters already.
+// ate unifies generate, generating, generator and generation, which have already lost their last
+// letters.
 func ate(root string) string {
 	short, ok := strings.CutSuffix(root, "at")
 	if !ok || len(short) < 3 || strings.ContainsRune("aeiou", rune(short[len(short)-1])) {

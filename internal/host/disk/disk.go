@@ -1,5 +1,4 @@
-// Package disk is what those who keep things ask of a file system to write to
-// it. Tests give them one that fails.
+// Package disk abstracts the file system operations of the stores. Tests substitute a failing one.
 package disk
 
 import (
@@ -18,10 +17,9 @@ type Disk interface {
 	Rename(from, to string) error
 	Symlink(target, path string) error
 	Remove(path string) error
-	// Sync makes sure of a file, or of the names in a directory.
+	// Sync flushes a file, or the names in a directory, to disk.
 	Sync(path string) error
-	// Lock locks a file for as long as it is open. The error is [ErrLocked] if
-	// somebody else holds it.
+	// Lock locks a file until it is closed. It returns [ErrLocked] if somebody else holds the lock.
 	Lock(File) error
 }
 
@@ -38,12 +36,11 @@ type File interface {
 	Sync() error
 }
 
-// ErrLocked reports a file that another process, or another part of this one,
-// holds.
+// ErrLocked reports a file locked by another process or another part of this one.
 var ErrLocked = errors.New("locked")
 
-// NoFollow keeps a link planted in a directory from leading a write elsewhere,
-// and a pipe planted there from stopping us.
+// NoFollow prevents a link planted in a directory from redirecting a write, and a planted pipe from
+// blocking.
 const NoFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
 // System is the file system of the operating system.
@@ -60,7 +57,7 @@ func (system) Remove(path string) error                  { return os.Remove(path
 func (system) Sync(path string) error                    { return syncOpen(os.Open(path)) }
 func (system) Lock(f File) error                         { return Lock(f.Fd()) }
 
-// Below is a directory of the system.
+// Below returns a Disk for a directory of the system.
 func Below(root *os.Root) Disk { return below{root} }
 
 type below struct{ *os.Root }
@@ -90,7 +87,7 @@ func (system) Rename(from, to string) error {
 
 func opened(f *os.File, err error) (File, error) {
 	if err != nil {
-		return nil, err // not a nil *os.File
+		return nil, err // avoids a typed nil
 	}
 	if Tracer != nil {
 		return traced{f}, nil
@@ -106,7 +103,7 @@ func syncOpen(d *os.File, err error) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Lock locks an open file, as [Disk] says.
+// Lock locks an open file; see [Disk].
 func Lock(fd uintptr) error {
 	for {
 		err := syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -120,8 +117,7 @@ func Lock(fd uintptr) error {
 	}
 }
 
-// Replace writes a file under the name temp and puts it in place when it is
-// whole.
+// Replace writes a file under the name temp, then renames it to path.
 func Replace(d Disk, temp, path string, mode fs.FileMode, write func(File) error) error {
 	f, err := d.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
@@ -131,12 +127,12 @@ func Replace(d Disk, temp, path string, mode fs.FileMode, write func(File) error
 		err = d.Rename(temp, path)
 	}
 	if err != nil {
-		_ = d.Remove(temp) // it may not be there
+		_ = d.Remove(temp) // it may not exist
 	}
 	return err
 }
 
-// MkdirAll makes dir and what it stands in where that is missing.
+// MkdirAll creates dir and its missing parents.
 func MkdirAll(d Disk, dir string, mode fs.FileMode) error {
 	err := d.Mkdir(dir, mode)
 	if up := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && up != dir {
@@ -146,12 +142,12 @@ func MkdirAll(d Disk, dir string, mode fs.FileMode) error {
 		err = d.Mkdir(dir, mode)
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return nil // whatever it is, using it will show
+		return nil // the next use reports any error
 	}
 	return err
 }
 
-// SyncDirs makes sure of the names in dirs, on systems where that can be done.
+// SyncDirs flushes the names in dirs to disk, on systems that support it.
 func SyncDirs(d Disk, dirs ...string) error {
 	for _, dir := range dirs {
 		err := d.Sync(dir)

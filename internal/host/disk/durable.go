@@ -10,19 +10,18 @@ import (
 	"sync"
 )
 
-// Tracer, if set, is shown in order what is made durable: "sync" of a file or of
-// the names in a folder, and "name" of a file put in its place. Tests set it
-// before anything is written.
+// Tracer, if set, receives each durability operation in order: "sync" of a file or of the names in a
+// folder, and "name" when a file gets its name. Tests set it before anything is written.
 var Tracer func(op, path string)
 
-// Trace shows the Tracer one operation.
+// Trace reports one operation to the Tracer.
 func Trace(op, path string) {
 	if Tracer != nil {
 		Tracer(op, path)
 	}
 }
 
-// traced is a file whose syncs the Tracer sees.
+// traced is a file that reports its syncs to the Tracer.
 type traced struct{ *os.File }
 
 func (t traced) Sync() error {
@@ -30,22 +29,21 @@ func (t traced) Sync() error {
 	return t.File.Sync()
 }
 
-// SyncFolder makes sure of the names in a folder, on systems where that can be done.
+// SyncFolder flushes the names in a folder to disk, on systems that support it.
 func SyncFolder(path string) error { return SyncDirs(System, path) }
 
-// Folders are those in which files were placed or removed, to be synced together
-// and at most once each: before the record says that it is done. The nil
-// Folders keeps none.
+// Folders collects folders with added or removed files, to sync each once before the record says that
+// the work is done. The nil Folders collects none.
 type Folders struct {
 	mu    sync.Mutex
 	dirs  map[string]bool
 	never bool
 }
 
-// NewFolders returns Folders to be synced, or that never are.
+// NewFolders returns an empty Folders; with never set, it never syncs.
 func NewFolders(never bool) *Folders { return &Folders{dirs: make(map[string]bool), never: never} }
 
-// Add notes that names in a folder were changed.
+// Add marks a folder as changed.
 func (f *Folders) Add(dir string) {
 	if f == nil || f.never {
 		return
@@ -55,7 +53,7 @@ func (f *Folders) Add(dir string) {
 	f.dirs[filepath.Clean(dir)] = true
 }
 
-// Sync makes sure of all names that were changed so far. A folder that is gone has none.
+// Sync flushes all folders marked so far. It ignores deleted folders.
 func (f *Folders) Sync() error {
 	if f == nil {
 		return nil

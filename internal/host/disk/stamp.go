@@ -5,13 +5,13 @@ import (
 	"syscall"
 )
 
-// Stamp is what a file system says about a file without its being read. A file with
-// the same stamp is taken for the same, unless it was changed so lately that it could
-// be changed again within one tick of the clock. The zero Stamp is that of no file.
+// Stamp is a file's metadata, read without its content. Files with the same stamp count as unchanged,
+// unless the last change was so recent that another could follow within one clock tick. The zero Stamp
+// means no file.
 type Stamp struct {
 	Size int64 `json:"size"`
-	// When its content and when anything of it was changed, in nanoseconds. The first
-	// can be set at will, the second is zero where the system does not tell.
+	// Written and Changed are the times of the last change of content and of anything, in nanoseconds.
+	// Programs can set Written; Changed is zero on systems that do not report it.
 	Written int64 `json:"written"`
 	Changed int64 `json:"changed"`
 
@@ -19,7 +19,7 @@ type Stamp struct {
 	Inode  uint64 `json:"inode"`
 }
 
-// StampOf is the stamp of a file.
+// StampOf returns the stamp of a file.
 func StampOf(info fs.FileInfo) Stamp {
 	s := Stamp{Size: info.Size(), Written: info.ModTime().UnixNano()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {

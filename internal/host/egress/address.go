@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// Dialer connects to hosts of the public network, and to others only where Allow
-// says so. The zero Dialer is usable.
+// Dialer connects to hosts with public addresses, and to others only if Allow permits. The zero Dialer
+// is usable.
 type Dialer struct {
-	// Allow, which may be nil, reports whether a host may be reached whatever
-	// its address is.
+	// Allow, if not nil, reports whether a host may be reached at any address.
 	Allow func(host, port string) bool
-	// Lookup and Connect stand in for the network: the addresses of a host, and
-	// a connection to one of them.
+	// Lookup and Connect replace the network in tests: they resolve a host and connect to one of its
+	// addresses.
 	Lookup  func(ctx context.Context, host string) ([]netip.Addr, error)
 	Connect func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 }
@@ -38,40 +37,39 @@ func (d Dialer) connect(ctx context.Context, to netip.AddrPort) (net.Conn, error
 	return new(net.Dialer).DialContext(ctx, "tcp", to.String())
 }
 
-// ErrAddress is the error of a host whose address may not be reached.
+// ErrAddress reports a host with a forbidden address.
 var ErrAddress = errors.New("only public addresses can be fetched")
 
-// patience is how long one of several addresses of a host may take to answer.
+// patience is the time limit for one of a host's addresses.
 const patience = 5 * time.Second
 
-// reserved are the ranges, beyond those that package netip knows, which are not
-// part of the public network.
+// reserved are non-public ranges that package netip does not know.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),       // this network
-	netip.MustParsePrefix("100.64.0.0/10"),   // behind the provider's address translation
+	netip.MustParsePrefix("100.64.0.0/10"),   // carrier-grade NAT
 	netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
 	netip.MustParsePrefix("192.0.2.0/24"),    // documentation
-	netip.MustParsePrefix("192.88.99.0/24"),  // relays to version 6
-	netip.MustParsePrefix("198.18.0.0/15"),   // measurement
+	netip.MustParsePrefix("192.88.99.0/24"),  // 6to4 relays
+	netip.MustParsePrefix("198.18.0.0/15"),   // benchmarking
 	netip.MustParsePrefix("198.51.100.0/24"), // documentation
 	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
-	netip.MustParsePrefix("240.0.0.0/4"),     // the future, and broadcast
+	netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
 	netip.MustParsePrefix("2001::/23"),       // protocol assignments, tunnels
 	netip.MustParsePrefix("2001:db8::/32"),   // documentation
 	netip.MustParsePrefix("3fff::/20"),       // documentation
 }
 
-// Addresses of version 6 that stand for one of version 4, which is what counts.
+// IPv6 ranges that embed an IPv4 address, which decides.
 var (
 	global6 = netip.MustParsePrefix("2000::/3")
 	sixTo4  = netip.MustParsePrefix("2002::/16")
 	nat64   = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// Why tells what keeps an address from being public; "" if nothing does.
+// Why returns why an address is not public, or "" if it is.
 func Why(a netip.Addr) string {
 	a = a.Unmap()
-	if a.Is6() { // it may stand for one of version 4, which is what counts
+	if a.Is6() { // an embedded IPv4 address decides
 		b := a.As16()
 		switch plain := a.WithZone(""); {
 		case sixTo4.Contains(plain):
@@ -100,13 +98,13 @@ func Why(a netip.Addr) string {
 	return ""
 }
 
-// barred is what keeps an address from being public, in words.
+// barred describes why an address is not public.
 var barred = map[string]string{
 	"invalid": "%s is not a valid address", "loopback": "%s is an address of this machine", "private": "%s is a private network address", "link-local": "%s is a link-local address",
 	"multicast": "%s is a multicast address", "unspecified": "%s is an unspecified address", "reserved": "%s is a reserved address",
 }
 
-// Refuse is the error of a host with an address that is not public; nil if it is.
+// Refuse returns an error if a, an address of host, is not public.
 func Refuse(host string, a netip.Addr) error {
 	reason := barred[Why(a)]
 	switch {
@@ -118,15 +116,15 @@ func Refuse(host string, a netip.Addr) error {
 	return fmt.Errorf("%w: "+reason, ErrAddress, host+"="+a.String())
 }
 
-// Addresses looks a host up and refuses it if any of its addresses may not be
-// reached: one that is public in part may be public only to pass this check.
+// Addresses resolves a host and refuses it if any of its addresses is forbidden: the public ones may
+// only be there to pass this check.
 func (d Dialer) Addresses(ctx context.Context, host, port string) ([]netip.Addr, error) {
 	list := []netip.Addr{}
 	if a, err := netip.ParseAddr(host); err == nil {
 		list = append(list, a)
 	} else if list, err = d.lookup(ctx, host); err != nil {
 		if named := (*net.DNSError)(nil); errors.As(err, &named) && ctx.Err() == nil {
-			err = errors.New(named.Err) // the rest names the host once more, and who was asked
+			err = errors.New(named.Err) // the rest repeats the host and names the server
 		}
 		return nil, fmt.Errorf("look up %s: %w", host, err)
 	}
@@ -141,8 +139,8 @@ func (d Dialer) Addresses(ctx context.Context, host, port string) ([]netip.Addr,
 	return list, nil
 }
 
-// Dial connects to a host at an address that was checked: the very one, so that
-// the name cannot come to mean another in between.
+// Dial connects to the very address that it checked, so that the name cannot resolve differently in
+// between.
 func (d Dialer) Dial(ctx context.Context, _, to string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(to)
 	if err != nil {
@@ -159,7 +157,7 @@ func (d Dialer) Dial(ctx context.Context, _, to string) (net.Conn, error) {
 	var failed error
 	for i, a := range list {
 		attempt, cancel := ctx, func() {}
-		if i < len(list)-1 { // only the last may take all the time there is
+		if i < len(list)-1 { // only the last attempt may use all the remaining time
 			attempt, cancel = context.WithTimeout(ctx, patience)
 		}
 		conn, err := d.connect(attempt, netip.AddrPortFrom(a.Unmap(), uint16(number)))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// idle is a connection that is closed when nothing happens on it for long.
+// idle is a connection that closes after a long time without traffic.
 type idle struct {
 	net.Conn
 	late *time.Timer
@@ -32,7 +32,7 @@ func (c *idle) Close() error {
 
 func (c *idle) CloseWrite() error { return closeWrite(c.Conn) }
 
-// bounded is a listener with at most so many connections open as there are slots.
+// bounded is a listener that limits its open connections to the number of slots.
 type bounded struct {
 	net.Listener
 	slots chan struct{}
@@ -53,7 +53,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return &slot{Conn: c, free: sync.OnceFunc(func() { <-b.slots })}, nil
 }
 
-// slot is a connection that frees its slot when it is closed.
+// slot is a connection that frees its slot on close.
 type slot struct {
 	net.Conn
 	free func()
@@ -66,7 +66,7 @@ func (c *slot) Close() error {
 
 func (c *slot) CloseWrite() error { return closeWrite(c.Conn) }
 
-// closeWrite ends what is sent on a connection, if it can do that alone.
+// closeWrite closes the sending side of a connection, if supported.
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -74,5 +74,5 @@ func closeWrite(c net.Conn) error {
 	return c.Close()
 }
 
-// silent is a log that nobody reads: what clients do wrong is theirs.
+// silent returns a logger that discards everything: clients' mistakes are not ours to report.
 func silent() *log.Logger { return log.New(io.Discard, "", 0) }

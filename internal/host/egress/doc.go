@@ -1,15 +1,14 @@
-// Package egress is the way of a confined command to hosts of the network: a
-// proxy that lets connections to some hosts pass. What it promises:
+// Package egress gives confined commands access to some network hosts through a proxy. It guarantees:
 //
-//  1. Every connection is admitted by name and port before anything is looked up
-//     or sent. A host that is not admitted hears nothing of the command.
-//  2. An admitted host is reached at a public address alone, the very one that
-//     was checked, unless the user allows others.
-//  3. The command has no other way: it has a network of its own, in which the
-//     proxy listens, and what it says can name hosts and nothing else.
-//  4. Connections, headers and idle time are bounded, and all ends with the
-//     command.
+//  1. Every connection is approved by host name and port before coder resolves
+//     or sends anything. A rejected host learns nothing about the command.
+//  2. An approved host is reached only at a public address, the very one
+//     that was checked, unless the user allows others.
+//  3. The command has no other way out: it has its own network, in which the
+//     proxy listens, and it can only name hosts.
+//  4. Connections, headers and idle time are bounded, and everything ends with
+//     the command.
 //
-// What is sent to an admitted host is not looked into: TLS stays what it is
-// between the command and the host.
+// coder does not inspect traffic with approved hosts: TLS is end to end between the command and the
+// host.
 package egress

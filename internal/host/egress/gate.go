@@ -22,25 +22,23 @@ import (
 	"coder/internal/core/hosts"
 )
 
-// Bounds of one gate.
+// Limits of one gate.
 const (
 	maxHead     = 16 << 10 // bytes of a request's headers
-	maxConns    = 128      // at a time; others wait
-	maxRefused  = 50       // hosts that are listed
+	maxConns    = 128      // at a time; more must wait
+	maxRefused  = 50       // refused hosts remembered
 	headTime    = 30 * time.Second
 	connectTime = 30 * time.Second
 	idleTime    = 10 * time.Minute // of a connection to a host
 )
 
-// Options are what a [Gate] is made of. Admit is required.
+// Options configure a [Gate]. Admit is required.
 type Options struct {
-	// Admit returns why the command may not reach a host; nil if it may. It may
-	// wait for an answer, until ctx ends.
+	// Admit returns an error if the command may not reach a host. It may block until ctx ends.
 	Admit func(ctx context.Context, to hosts.Target) error
-	// Dialer connects to what was admitted.
+	// Dialer connects to admitted hosts.
 	Dialer Dialer
-	// Upstream, which may be nil, chooses the proxy of the user that a request
-	// goes on to, as in [http.Transport].
+	// Upstream, if not nil, chooses the user's proxy for a request, as in [http.Transport].
 	Upstream func(*http.Request) (*url.URL, error)
 }
 
@@ -53,11 +51,11 @@ type Gate struct {
 
 	mu      sync.Mutex // guards the fields below
 	closed  bool
-	refused map[string]string // why, by target
-	running sync.WaitGroup    // requests
+	refused map[string]string // reasons by target
+	running sync.WaitGroup    // active requests
 }
 
-// Open serves the connections that a listener accepts until Close.
+// Open serves the connections of a listener until Close.
 func Open(ctx context.Context, l net.Listener, o Options) *Gate {
 	ctx, end := context.WithCancel(ctx)
 	g := &Gate{o: o, end: end, refused: make(map[string]string), slots: make(chan struct{}, maxConns)}
@@ -70,8 +68,7 @@ func Open(ctx context.Context, l net.Listener, o Options) *Gate {
 	return g
 }
 
-// Close ends the gate and every connection through it, and returns why hosts
-// were refused.
+// Close closes the gate and all its connections, and returns why hosts were refused.
 func (g *Gate) Close() []string {
 	g.mu.Lock()
 	g.closed = true
@@ -86,7 +83,7 @@ func (g *Gate) Close() []string {
 	return list
 }
 
-// ServeHTTP lets one request pass, or refuses it.
+// ServeHTTP forwards one request, or refuses it.
 func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	if g.closed {
@@ -113,8 +110,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// target is the host that a request names. What it may be read as beside that
-// is refused.
+// target returns the host that a request names. It rejects ambiguous requests.
 func target(r *http.Request) (hosts.Target, error) {
 	u, port := r.URL, "80"
 	switch {
@@ -140,8 +136,7 @@ func target(r *http.Request) (hosts.Target, error) {
 	return to, nil
 }
 
-// admit reports why a target may not be reached. An address that is not public
-// is nothing to ask about.
+// admit returns an error if a target may not be reached. It rejects non-public addresses without asking.
 func (g *Gate) admit(ctx context.Context, to hosts.Target) error {
 	if a, err := netip.ParseAddr(to.Host); err == nil && !g.o.Dialer.allows(to.Host, to.Port) {
 		if err := Refuse(to.Host, a); err != nil {
@@ -151,7 +146,7 @@ func (g *Gate) admit(ctx context.Context, to hosts.Target) error {
 	return g.o.Admit(ctx, to)
 }
 
-// refuse tells the command why it does not reach a host, and keeps that.
+// refuse reports a refusal to the command, and remembers it.
 func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, to hosts.Target, err error) {
 	g.mu.Lock()
 	if len(g.refused) < maxRefused {
@@ -161,7 +156,7 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, to hosts.Target, e
 	answer(w, r, http.StatusForbidden, err)
 }
 
-// failed answers a request whose host could not be reached.
+// failed answers a request with an unreachable host.
 func (g *Gate) failed(w http.ResponseWriter, r *http.Request, to hosts.Target, err error) {
 	if errors.Is(err, ErrAddress) {
 		g.refuse(w, r, to, fmt.Errorf("%w; fetch.allow_hosts can allow a host at such an address", err))
@@ -170,8 +165,7 @@ func (g *Gate) failed(w http.ResponseWriter, r *http.Request, to hosts.Target, e
 	answer(w, r, http.StatusBadGateway, err)
 }
 
-// answer writes an error. Programs show only the first line of what they get for
-// CONNECT, so the reason stands there, too.
+// answer writes an error. For CONNECT, programs show only the status line, so the reason is also there.
 func answer(w http.ResponseWriter, r *http.Request, status int, err error) {
 	body := "coder: " + err.Error() + "\n"
 	if r.Method != http.MethodConnect {
@@ -193,7 +187,7 @@ func answer(w http.ResponseWriter, r *http.Request, status int, err error) {
 		status, reason, len(body), body)
 }
 
-// tunnel joins the command's connection with one to the host.
+// tunnel connects the command's connection to the host.
 func (g *Gate) tunnel(w http.ResponseWriter, r *http.Request, to hosts.Target) {
 	ctx := r.Context()
 	far, err := g.connect(ctx, to)
@@ -217,8 +211,7 @@ func (g *Gate) tunnel(w http.ResponseWriter, r *http.Request, to hosts.Target) {
 	sent.Wait()
 }
 
-// pass copies until its source ends; what then comes the other way still comes,
-// unless the connection broke.
+// pass copies until from ends, then closes only the sending side of to. On an error it closes both.
 func pass(to net.Conn, from io.Reader, source net.Conn) {
 	if _, err := io.Copy(to, from); err != nil {
 		to.Close()
@@ -228,7 +221,7 @@ func pass(to net.Conn, from io.Reader, source net.Conn) {
 	_ = closeWrite(to)
 }
 
-// forward sends one plain request on.
+// forward forwards one plain request.
 func (g *Gate) forward(w http.ResponseWriter, r *http.Request, to hosts.Target) {
 	t := &http.Transport{
 		DisableCompression: true, DisableKeepAlives: true, MaxResponseHeaderBytes: 4 * maxHead,
@@ -251,8 +244,8 @@ func (g *Gate) forward(w http.ResponseWriter, r *http.Request, to hosts.Target) 
 	}).ServeHTTP(w, r)
 }
 
-// upstream is the proxy that leads to a host, if any. The host's address is
-// checked as far as it is known here: names may be known only to the proxy.
+// upstream returns the user's proxy for a host, if any. It checks the host's address where it resolves
+// here; some names only the proxy can resolve.
 func (g *Gate) upstream(ctx context.Context, to hosts.Target) (*url.URL, error) {
 	if g.o.Upstream == nil {
 		return nil, nil
@@ -272,8 +265,7 @@ func (g *Gate) upstream(ctx context.Context, to hosts.Target) (*url.URL, error) 
 	return proxy, nil
 }
 
-// connect is a connection to a host, through the user's own proxy where there is
-// one.
+// connect connects to a host, through the user's proxy if there is one.
 func (g *Gate) connect(ctx context.Context, to hosts.Target) (net.Conn, error) {
 	address := net.JoinHostPort(to.Host, to.Port)
 	proxy, err := g.upstream(ctx, to)
@@ -321,8 +313,8 @@ func (g *Gate) connect(ctx context.Context, to hosts.Target) (net.Conn, error) {
 	return conn, nil
 }
 
-// dial connects to a host, or to the user's proxy, which may be anywhere. A
-// connection on which nothing happens for long is closed.
+// dial connects to a host, or to the user's proxy, which may have any address. It closes connections
+// that are idle for long.
 func (g *Gate) dial(ctx context.Context, address string, proxy bool) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package keychain saves API keys: in the keychain of the system, or in files that only the
-// user can read. A key belongs to the server it was entered for and is found by its address.
+// Package keychain saves API keys, in the system's keychain or in files that only the user can read. A
+// key belongs to the address of the server that it was entered for.
 package keychain
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// Place is where a key is saved, as the setting provider.key_store names it.
+// Place is where a key is saved: a value of the setting provider.key_store.
 type Place string
 
 // The places.
@@ -44,8 +44,8 @@ type Store struct {
 	Getenv func(string) string
 }
 
-// Save saves the key of the server at address, in the keychain of the system if there is one,
-// otherwise in a file. It returns the place.
+// Save saves the key of the server at address in the system's keychain, or in a file if there is none.
+// It returns the place.
 func (s Store) Save(ctx context.Context, address, key string) (Place, error) {
 	if s.hasSystem() {
 		err := within(ctx, func() error { return keyring.Set(service, account(address), key) })
@@ -87,8 +87,8 @@ func (s Store) Load(ctx context.Context, place Place, address string) (key strin
 	return strings.TrimSpace(key), nil
 }
 
-// hasSystem reports whether the system has a keychain for this session. On systems with D-Bus the
-// library would start a bus of its own where the session has none.
+// hasSystem reports whether this session has a system keychain. On systems with D-Bus, the library would
+// start a bus if the session has none.
 func (s Store) hasSystem() bool {
 	switch runtime.GOOS {
 	case "darwin", "windows":
@@ -99,7 +99,7 @@ func (s Store) hasSystem() bool {
 	return false
 }
 
-// within runs do until ctx ends or wait is over.
+// within runs do with the timeout wait.
 func within(ctx context.Context, do func() error) error {
 	ctx, stop := context.WithTimeout(ctx, wait)
 	defer stop()
@@ -113,7 +113,7 @@ func within(ctx context.Context, do func() error) error {
 	}
 }
 
-// account is the server of an address: a key goes to no other server.
+// account returns the server of an address, since a key never goes to another server.
 func account(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -19,44 +19,43 @@ import (
 
 const (
 	maxOutbox  = 2 * maxFrame     // bytes
-	writeLimit = 20 * time.Second // for a server to take what we write
+	writeLimit = 20 * time.Second // limit for a write to the server
 )
 
-// A line leads to a server. Reading ends when the server does or when the line
-// is closed.
+// A line is a connection to a server. Reads end when the server ends or the line is closed.
 type line interface {
 	io.Reader
 	io.Writer
-	// Close ends the server by force and makes reads and writes end. It may be
-	// called often and at any time, and does not wait.
+	// Close kills the server and ends reads and writes. It may be called repeatedly and at any time, and
+	// does not wait.
 	Close() error
-	// Wait returns when nothing is left of the server.
+	// Wait waits until the whole server has ended.
 	Wait()
-	// LastWords is what the server said about its end, if it did.
+	// LastWords returns the server's last error output, if any.
 	LastWords() string
 }
 
-// conn speaks JSON-RPC over a line. Sending never blocks: what a server does
-// not take at once waits in an outbox.
+// conn speaks JSON-RPC over a line. Sending never blocks: messages wait in an outbox until the server
+// reads them.
 type conn struct {
 	line  line
 	ask   func(method string, params json.RawMessage) (any, error) // answers the server's requests
-	tell  func(method string, params json.RawMessage)              // hears its notifications
+	tell  func(method string, params json.RawMessage)              // handles its notifications
 	heard atomic.Int64                                             // messages received
-	wake  chan struct{}                                            // there is something in the outbox
-	done  chan struct{}                                            // closed when the connection has ended
-	room  int                                                      // bytes that may wait to be written
+	wake  chan struct{}                                            // signals that the outbox is not empty
+	done  chan struct{}                                            // closed when the connection ends
+	room  int                                                      // maximum size of the outbox in bytes
 
 	mu      sync.Mutex // guards the fields below
 	next    int64
-	pending map[int64]chan message // calls that wait for their answer
+	pending map[int64]chan message // calls that wait for an answer
 	outbox  [][]byte
 	waiting int   // bytes in the outbox
-	err     error // why it ended
+	err     error // why the connection ended
 }
 
-// message is any of the protocol's: a request has a method and an id, a
-// notification only a method, an answer only an id.
+// message is any JSON-RPC message: a request has a method and an id, a notification only a method, an
+// answer only an id.
 type message struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -66,7 +65,7 @@ type message struct {
 	Error   *replyError     `json:"error,omitempty"`
 }
 
-// replyError is a server's refusal of a request, or ours.
+// replyError is an error response, from the server or from coder.
 type replyError struct {
 	Code    int64  `json:"code"`
 	Message string `json:"message"`
@@ -74,10 +73,10 @@ type replyError struct {
 
 func (e *replyError) Error() string { return clip.Text(e.Message, maxMessage) }
 
-// Is makes every refusal an [ErrRefused].
+// Is makes every replyError match [ErrRefused].
 func (e *replyError) Is(target error) bool { return target == ErrRefused }
 
-// The error codes we send or act on.
+// Error codes that coder sends or handles.
 const (
 	methodNotFound  = -32601
 	internalError   = -32603
@@ -85,7 +84,7 @@ const (
 	serverCancelled = -32802
 )
 
-// run carries messages until the connection ends, which closes the line.
+// run transfers messages until the connection ends, then closes the line.
 func (c *conn) run() {
 	var writer sync.WaitGroup
 	writer.Go(c.write)
@@ -94,7 +93,7 @@ func (c *conn) run() {
 	c.line.Wait()
 }
 
-// end closes the connection. The first reason given counts.
+// end closes the connection. Only the first reason is kept.
 func (c *conn) end(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +105,7 @@ func (c *conn) end(why error) {
 	c.line.Close()
 }
 
-// gone is the error of calls after the connection has ended.
+// gone returns the error for calls on an ended connection.
 func (c *conn) gone() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +115,7 @@ func (c *conn) gone() error {
 	return fmt.Errorf("%w: %w", errGone, c.err)
 }
 
-// read handles what the server sends until it stops or talks nonsense.
+// read handles the server's messages until it stops or sends invalid data.
 func (c *conn) read() error {
 	r := bufio.NewReaderSize(c.line, 64<<10)
 	for {
@@ -136,9 +135,9 @@ func (c *conn) read() error {
 				continue
 			}
 			c.mu.Lock()
-			if answer, ok := c.pending[id]; ok { // the call still waits
+			if answer, ok := c.pending[id]; ok { // the call is still waiting
 				delete(c.pending, id)
-				answer <- m // has room for it
+				answer <- m // buffered
 			}
 			c.mu.Unlock()
 		case len(m.ID) == 0:
@@ -152,13 +151,13 @@ func (c *conn) read() error {
 			if err != nil && !errors.As(err, &answer.Error) {
 				answer.Error = &replyError{internalError, err.Error()}
 			}
-			_ = c.send(answer) // if it cannot be sent the connection has ended
+			_ = c.send(answer) // fails only if the connection has ended
 		}
 	}
 }
 
-// call asks the server and waits for its answer, which is decoded into result.
-// When ctx ends the server is told not to bother, and the error is ctx.Err().
+// call sends a request and decodes the answer into result. When ctx ends, call cancels the request and
+// returns ctx.Err().
 func (c *conn) call(ctx context.Context, method string, params, result any) error {
 	answer := make(chan message, 1)
 	c.mu.Lock()
@@ -183,7 +182,7 @@ func (c *conn) call(ctx context.Context, method string, params, result any) erro
 	case <-c.done:
 	}
 	select {
-	case m := <-answer: // it came just before the end
+	case m := <-answer: // arrived just before the end
 		return m.decode(result)
 	default:
 		return c.gone()
@@ -242,8 +241,7 @@ func (c *conn) send(m message) error {
 	return nil
 }
 
-// write empties the outbox until the connection ends. A server that does not
-// take a message in time is given up.
+// write sends the outbox until the connection ends. It gives up on a server that does not read in time.
 func (c *conn) write() {
 	for {
 		select {
@@ -275,17 +273,16 @@ func (c *conn) outgoing() []byte {
 }
 
 const (
-	maxFrame  = 64 << 20 // bytes of one message
-	maxHeader = 4 << 10  // bytes of one header line
-	maxLines  = 16       // header lines of one message
+	maxFrame  = 64 << 20 // bytes per message
+	maxHeader = 4 << 10  // bytes per header line
+	maxLines  = 16       // header lines per message
 	shown     = 80       // bytes of garbage shown in an error
 )
 
 var errTooLarge = errors.New("message is too large")
 
-// readFrame reads the next message: header lines, an empty line, and as many
-// bytes as the header says. Its error is io.EOF only if there is no message.
-// Memory grows with what arrives, not with what is announced.
+// readFrame reads the next message: header lines, an empty line, and the body. It returns io.EOF only
+// between messages. It allocates memory as data arrives, not by the announced length.
 func readFrame(r *bufio.Reader) ([]byte, error) {
 	size := int64(-1)
 	for n := 0; ; n++ {
@@ -346,7 +343,7 @@ func readLine(r *bufio.Reader) (string, error) {
 	}
 }
 
-// unexpected tells an end in the middle of a message from one between messages.
+// unexpected turns an EOF within a message into io.ErrUnexpectedEOF.
 func unexpected(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

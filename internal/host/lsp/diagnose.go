@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	maxFiles = 5000 // whose diagnostics are kept
+	maxFiles = 5000 // files whose diagnostics are kept
 
-	// surveyed is what has to be known about a survey.
+	// surveyed is the caveat of a survey.
 	surveyed = "only what the servers have looked at so far; ask about a file to be sure of it"
 )
 
-// published is what the server last said about a file of its own accord.
+// published is the server's last unsolicited report on a file.
 type published struct {
-	version int // of the document; 0 if it did not say
+	version int // of the document; 0 if not stated
 	serial  int
 	items   []Diagnostic
 }
 
-// fresh reports whether p was said about d's text.
+// fresh reports whether p is about d's text.
 func (p published) fresh(d document) bool {
 	return p.version >= d.version || p.version == 0 && p.serial > d.serial
 }
@@ -47,7 +47,7 @@ func (s *server) publish(params json.RawMessage) {
 	s.update(func() {
 		s.serial++
 		if len(s.heard) >= maxFiles {
-			// What says that all is well goes first.
+			// Drop empty reports first.
 			maps.DeleteFunc(s.heard, func(_ string, p published) bool { return len(p.items) == 0 })
 			for path := range s.heard {
 				if len(s.heard) < maxFiles {
@@ -80,8 +80,7 @@ func (s *server) about(path string) state {
 	return state{s.heard[path], s.pulls, len(s.busy) > 0, s.ill, s.changed}
 }
 
-// diagnose tells what is wrong with a file. If the server takes too long, what
-// it has said so far has to do.
+// diagnose returns the problems in a file. If the server is too slow, its report so far has to do.
 func (s *server) diagnose(ctx context.Context, path string, text []byte) (Report, error) {
 	d, news, err := s.tell(ctx, path, text)
 	if err != nil {
@@ -110,13 +109,13 @@ func (s *server) diagnose(ctx context.Context, path string, text []byte) (Report
 		report.Pending, report.Note = true, ill
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return Report{}, ctx.Err() // it is not that time is up
+		return Report{}, ctx.Err() // not a timeout
 	}
 	slices.SortStableFunc(report.Diagnostics, byPlace)
 	return report, err
 }
 
-// byPlace orders diagnostics by file, line and column, the worst first.
+// byPlace orders diagnostics by file, line and column, worst first.
 func byPlace(a, b Diagnostic) int {
 	return cmp.Or(
 		cmp.Compare(a.Path, b.Path), cmp.Compare(a.Range.Start.Line, b.Range.Start.Line),
@@ -124,11 +123,10 @@ func byPlace(a, b Diagnostic) int {
 	)
 }
 
-// await waits until the server has spoken about d, is not at work any more and
-// has been silent about the file for a while. If there is no news for it to
-// think about, what it said before counts. That there are no errors is known
-// only of a server that says all at once: others begin with an empty list, and
-// what they have not said by then is pending.
+// await waits until the server has reported on d, is idle and has been silent about the file for a
+// while. Without news, its earlier report counts. An empty list proves that there are no errors only for
+// servers that report everything at once: others begin with an empty list, and their result stays
+// pending.
 func (s *server) await(ctx context.Context, path string, d document, news bool) (items []Diagnostic, pending bool, err error) {
 	var settled <-chan time.Time
 	for last := -1; ; {
@@ -161,8 +159,7 @@ func (s *server) await(ctx context.Context, path string, d document, news bool) 
 	}
 }
 
-// pull asks the server what is wrong, again for as long as it is busy, and adds
-// what it says of its own accord.
+// pull requests diagnostics, again while the server is busy, and adds its unsolicited ones.
 func (s *server) pull(ctx context.Context, path string, d document, ask func(context.Context) ([]Diagnostic, error)) (items []Diagnostic, pending bool, err error) {
 	var refusal *replyError
 	for {
@@ -172,16 +169,16 @@ func (s *server) pull(ctx context.Context, path string, d document, ask func(con
 			return nil, false, err
 		case ctx.Err() != nil:
 			return items, true, nil
-		case errors.As(err, &refusal) && (refusal.Code == serverCancelled || refusal.Code == contentModified): // it broke off
+		case errors.As(err, &refusal) && (refusal.Code == serverCancelled || refusal.Code == contentModified): // the server canceled the request
 			if clock.Sleep(ctx, retryPause) != nil {
 				return nil, true, nil
 			}
 			continue
 		case err != nil:
-			return s.await(ctx, path, d, true) // it cannot after all
+			return s.await(ctx, path, d, true) // the server does not support it after all
 		}
 		now := s.about(path)
-		if now.said.version == d.version { // without one it may be about an older text
+		if now.said.version == d.version { // without a version it may be about an older text
 			for _, d := range now.said.items {
 				same := func(o Diagnostic) bool { return o.Range == d.Range && o.Message == d.Message }
 				if !slices.ContainsFunc(items, same) {
@@ -198,8 +195,8 @@ func (s *server) pull(ctx context.Context, path string, d document, ask func(con
 	}
 }
 
-// survey tells what the server has to say about the whole project, once it is
-// not at work any more and has been silent for a while.
+// survey returns what the server reports about the whole project, once it is idle and has been silent
+// for a while.
 func (s *server) survey(ctx context.Context) (Report, error) {
 	s.sync.Lock()
 	_, err := s.refresh(ctx, "")
@@ -213,7 +210,7 @@ func (s *server) survey(ctx context.Context) (Report, error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		err = ctx.Err()
 	}
-	var all []Diagnostic // of its own accord, that still holds
+	var all []Diagnostic // unsolicited and still valid
 	s.mu.Lock()
 	for _, p := range s.heard {
 		all = append(all, p.items...)
@@ -223,7 +220,7 @@ func (s *server) survey(ctx context.Context) (Report, error) {
 	return Report{Server: s.kind.Name, Diagnostics: all, Pending: pending, Note: surveyed}, err
 }
 
-// quiet waits until the server is not at work and says nothing for a while.
+// quiet waits until the server is idle and silent for a while.
 func (s *server) quiet(ctx context.Context, while time.Duration) (pending bool, err error) {
 	for {
 		now := s.about("")

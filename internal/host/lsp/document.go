@@ -13,22 +13,21 @@ import (
 )
 
 const (
-	maxDocument = 8 << 20 // bytes of a text we give to a server
+	maxDocument = 8 << 20 // largest document sent to a server, in bytes
 	maxOpen     = 40      // documents open at a time
-	maxLook     = 30_000  // how many files and directories of a project are looked at for changes
+	maxLook     = 30_000  // limit on files and directories checked for changes
 )
 
-// document is a file the server has been given the text of.
+// document is a file whose text the server has.
 type document struct {
 	version int
 	text    [sha256.Size]byte
-	used    int // when, counted in uses
-	serial  int // publications when it got its text
+	used    int // last use, as a counter
+	serial  int // publication count when its text was sent
 }
 
-// tell makes sure that the server knows the text of a file, and of what else
-// changed on disk. It returns the document, and whether the server has anything
-// new to think about.
+// tell makes sure that the server knows a file's text and other changes on disk. It returns the
+// document, and whether the server got anything new.
 func (s *server) tell(ctx context.Context, path string, text []byte) (document, bool, error) {
 	if len(text) > maxDocument {
 		return document{}, false, fmt.Errorf("%s is too large for a language server (%d bytes)", nameOf(s.top, path), len(text))
@@ -45,7 +44,7 @@ func (s *server) tell(ctx context.Context, path string, text []byte) (document, 
 		return *d, news, nil
 	}
 	if d == nil && len(s.docs) >= maxOpen {
-		oldest := "" // of those open, by their use
+		oldest := "" // least recently used open document
 		for p, d := range s.docs {
 			if oldest == "" || d.used < s.docs[oldest].used {
 				oldest = p
@@ -87,21 +86,20 @@ func (s *server) use(d *document) {
 	d.used = s.uses
 }
 
-// shut makes the server go by what is on disk again.
+// shut closes a document, so that the server reads it from disk again.
 func (s *server) shut(path string) error {
 	delete(s.docs, path)
 	return s.conn.notify("textDocument/didClose", about(path))
 }
 
-// refresh tells the server what changed on disk since the last time, so that
-// it does not go by old texts. It reports whether anything did. The document
-// at path is about to be told by itself.
+// refresh reports changes on disk since the last call to the server, so that it does not use old texts,
+// and returns whether there were any. It leaves out the document at path, which the caller sends.
 func (s *server) refresh(ctx context.Context, path string) (bool, error) {
 	now := s.scan(ctx, s.docs)
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	changes := make(map[string]int) // what became of files; if some were left out nobody can tell which are new or gone
+	changes := make(map[string]int) // by file; with an incomplete snapshot, created and deleted files are unknown
 	for path, stamp := range now.files {
 		was, known := s.disk.files[path]
 		switch {
@@ -132,14 +130,14 @@ func (s *server) refresh(ctx context.Context, path string) (bool, error) {
 	return true, s.conn.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": events})
 }
 
-// about names a document, as the protocol writes it.
+// about returns a document's identifier in the protocol.
 func about(path string) map[string]any {
 	return map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}}
 }
 
 func (o Options) abs(name string) string { return filepath.Join(o.Root, filepath.FromSlash(name)) }
 
-// aside are directories whose files are not written by hand.
+// aside are directories whose files are not handwritten.
 var aside = []string{
 	".git", ".hg", ".svn", ".coder", "node_modules", "vendor", "target", "dist", "build", ".venv", "venv", "__pycache__",
 	".tox", ".mypy_cache", ".cache", ".idea", ".vscode",
@@ -152,18 +150,17 @@ type stamp struct {
 
 type snapshot struct {
 	files map[string]stamp
-	whole bool // nothing was left out
+	whole bool // no file was omitted
 }
 
-// The kinds of change, as the protocol numbers them.
+// Kinds of change, with the protocol's numbers.
 const (
 	created = iota + 1
 	altered
 	deleted
 )
 
-// scan takes a snapshot of those files of the project that concern the server,
-// and of the documents it has open.
+// scan takes a snapshot of the project's files that concern the server, and of its open documents.
 func (s *server) scan(ctx context.Context, docs map[string]*document) snapshot {
 	now := snapshot{files: make(map[string]stamp), whole: true}
 	markers := slices.Concat(s.kind.Markers...)

@@ -15,53 +15,50 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// Kind is a sort of language server: what it is for and how it is started.
+// Kind describes a language server: which files it serves and how to start it.
 type Kind struct {
-	Name     string // its program, for people
+	Name     string // program name, for display
 	Language string // for people: "Go"
-	// Command is the program and its arguments. The program is looked for on
-	// the PATH unless it is an absolute path.
+	// Command is the program and its arguments. A program that is not an absolute path is searched on the
+	// PATH.
 	Command []string
-	// Files gives the language id of files by how their names end: ".go".
+	// Files maps file name endings, such as ".go", to language ids.
 	Files map[string]string
-	// Markers are files that stand in the root of a project, the surest first.
-	// Among equals the nearest to the file counts.
+	// Markers are files in the root of a project, the most certain first. Among equals, the one nearest to
+	// the file counts.
 	Markers [][]string
-	// Init is sent with the request that begins the conversation, Settings
-	// answers the server's questions by section. Both may be nil.
+	// Init is sent with the initialize request. Settings answers the server's configuration requests by
+	// section. Both may be nil.
 	Init     any
 	Settings map[string]any
-	Env      []string // NAME=value, added to the environment that all servers have
-	Install  string   // how to get it, for people
+	Env      []string // NAME=value, added to the environment of all servers
+	Install  string   // how to install it, for display
 
-	// options makes what is sent instead of Init, if that takes looking around.
+	// options, if not nil, computes the value to send instead of Init.
 	options func(o Options) any
-	// fits reports whether a program of that name is one that can serve; any is
-	// if it is nil.
+	// fits reports whether a program with this name can serve; nil accepts any.
 	fits func(o Options, program string) bool
 
-	// How it is known that the server has said all there is. A server that
-	// answers when asked for diagnostics needs none of these. Of one that has
-	// none, an empty list is never taken for good news.
+	// The next fields say how to detect that the server's diagnostics are complete. A server that answers
+	// diagnostic requests needs none of them. Without any, an empty list never means that there are no
+	// errors.
 
-	// ask asks for the diagnostics of a document in the server's own way.
+	// ask requests a document's diagnostics in a server-specific way.
 	ask func(ctx context.Context, s *server, path string) ([]Diagnostic, error)
-	// whole says that what it publishes about a text is all there is about it.
+	// whole reports that each publication about a text is complete.
 	whole bool
-	// rests says that it tells when it is at rest ("experimental/serverStatus"),
-	// and is at work until it has.
+	// rests reports that the server announces when it is idle ("experimental/serverStatus"), and is busy
+	// until then.
 	rests bool
 
-	// beyond says what it does not look for, if that is much.
+	// beyond says what the server does not check, if that matters.
 	beyond string
 }
 
-// goplsSettings make gopls answer when asked for diagnostics, instead of only
-// telling them when it sees fit.
+// goplsSettings make gopls answer diagnostic requests, instead of only publishing when it likes.
 var goplsSettings = map[string]any{"pullDiagnostics": true}
 
-// rustSettings keep rust-analyzer from building: build scripts and macros are
-// programs of the project.
+// rustSettings keep rust-analyzer from building: build scripts and macros are the project's programs.
 var rustSettings = map[string]any{
 	"cargo":        map[string]any{"buildScripts": map[string]any{"enable": false}},
 	"procMacro":    map[string]any{"enable": false},
@@ -83,8 +80,7 @@ var pythonFiles = map[string]string{".py": "python", ".pyi": "python"}
 
 var pythonMarkers = [][]string{{"pyproject.toml", "setup.py", "setup.cfg", "pyrightconfig.json", "requirements.txt", "Pipfile"}}
 
-// known lists the servers we start by ourselves. For a file that several of
-// them serve, the first that is installed is taken.
+// known are the built-in servers. If several serve a file, the first installed one is used.
 var known = []Kind{
 	{
 		Name: "gopls", Language: "Go", Command: []string{"gopls"},
@@ -135,11 +131,10 @@ var known = []Kind{
 	},
 }
 
-// Kinds are the servers that are known, the one to choose first among those of a
-// language.
+// Kinds returns the built-in servers, in order of preference for each language.
 func Kinds() []Kind { return slices.Clone(known) }
 
-// languageID is the id of the language of a file; "" if it is not for k.
+// languageID returns the language id of a file, or "" if k does not serve it.
 func (k Kind) languageID(path string) string {
 	base := filepath.Base(path)
 	if id := k.Files[base]; id != "" {
@@ -148,7 +143,7 @@ func (k Kind) languageID(path string) string {
 	return k.Files[strings.ToLower(filepath.Ext(base))]
 }
 
-// example is a name of a file that is for k.
+// example returns a file name that k serves.
 func (k Kind) example() string {
 	ending := slices.Min(slices.Collect(maps.Keys(k.Files)))
 	if strings.HasPrefix(ending, ".") {
@@ -157,8 +152,8 @@ func (k Kind) example() string {
 	return ending
 }
 
-// projectOf is the root of the project a file belongs to: the nearest directory
-// with one of k's markers, not above top, or else top.
+// projectOf returns the root of a file's project: the nearest directory with one of k's markers, not
+// above top, or else top.
 func (k Kind) projectOf(top, file string) string {
 	for _, group := range k.Markers {
 		for dir := filepath.Dir(file); within(top, dir); dir = filepath.Dir(dir) {
@@ -185,7 +180,7 @@ func holds(dir string, names []string) bool {
 	})
 }
 
-// kindFor picks the server for a file and says what to run.
+// kindFor chooses the server for a file and returns its command.
 func (o Options) kindFor(path string) (Kind, []string, error) {
 	missing := &NoServerError{Path: path}
 	for _, k := range slices.Concat(o.Servers, known) {
@@ -209,7 +204,7 @@ func (o Options) kindFor(path string) (Kind, []string, error) {
 	return Kind{}, nil, missing
 }
 
-// Installed reports whether there is any language server to start.
+// Installed reports whether any language server is installed.
 func (p *Pool) Installed() bool {
 	for _, k := range slices.Concat(p.options.Servers, known) {
 		if len(k.Command) == 0 {
@@ -222,10 +217,9 @@ func (p *Pool) Installed() bool {
 	return false
 }
 
-// find looks for a program on the PATH; "" if there is none. Places inside the
-// workspace do not count, nor do those that depend on where we are: what is
-// there may have been put there by the project. A program passed over because
-// of that is returned as inside.
+// find searches the PATH for a program and returns "" if there is none. It skips directories inside the
+// workspace and relative ones, because the project may have put programs there. It returns a program
+// skipped for that reason as inside.
 func (o Options) find(program string) (file, inside string) {
 	if filepath.IsAbs(program) && runnable(program) {
 		return program, ""
@@ -251,7 +245,7 @@ func runnable(file string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }
 
-// configured is a server as a user writes it down.
+// configured is a server in the user's settings.
 type configured struct {
 	Command     jsonx.List        `json:"command"`
 	Args        []string          `json:"args"`
@@ -263,11 +257,10 @@ type configured struct {
 	Disabled    bool              `json:"disabled"`
 }
 
-// Configured makes a Kind of a user's setting. If name is that of a server or a
-// language we know ("gopls", "go", "py"), what the setting leaves out is as we
-// know it; another one must say which files it is for. The setting is an object
-// with any of command (a string or a list), args, files (endings and language
-// ids), root_markers, init, settings, env and disabled.
+// Configured returns a Kind from a user's setting. If name is a known server or language ("gopls", "go",
+// "py"), its values are the defaults; any other must list its files. The setting is an object with any
+// of command (a string or a list), args, files (endings and language ids), root_markers, init, settings,
+// env and disabled.
 func Configured(name string, raw json.RawMessage) (Kind, error) {
 	var c configured
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -310,8 +303,8 @@ func Configured(name string, raw json.RawMessage) (Kind, error) {
 	return k, nil
 }
 
-// knownAs is the server of that name, or the first for a language of that name,
-// id or file ending; of another name nothing is known.
+// knownAs returns the server with this name, or the first for a language with this name, id or file
+// ending. Otherwise it returns the zero Kind.
 func knownAs(name string) Kind {
 	at := slices.IndexFunc(known, func(k Kind) bool { return k.Name == name })
 	if at < 0 {

@@ -1,22 +1,20 @@
-// Package lsp asks language servers about code: what is wrong with it, where a
-// thing is defined and used, what it is.
+// Package lsp queries language servers about code: diagnostics, definitions, references and hover text.
 //
-// What it promises:
+// It guarantees:
 //
-//  1. Servers are found and started when first needed, one for each kind and
-//     project, and never because a project says so: only those this package
-//     knows by name, found on the PATH outside the workspace, and those the
-//     user gave. They run as [Options] say: where they may, within bounds, with
-//     what of the project would choose programs switched off. The known ones
-//     are told not to run what the project brings, such as build scripts.
-//  2. No server can hold a call up: whatever it does or fails to do, every
-//     call ends by its own time limit or with its context. What a server
-//     writes is bounded in size before it is kept. That code has nothing wrong
-//     is never concluded from silence or from a first, empty list.
-//  3. A server that dies is started again, a few times and less and less
-//     eagerly. One that is not used is ended.
+//  1. Servers start when first needed, one for each kind and project, and never
+//     because a project says so: only those this package knows by name, found on
+//     the PATH outside the workspace, and those the user configured. They run as
+//     [Options] say: confined where possible, with project settings that would
+//     choose programs switched off. The known ones are told not to run
+//     the project's code, such as build scripts.
+//  2. No server can block a call: every call ends by its own time limit or
+//     with its context. Server output is limited in size before it is stored.
+//     Silence or a first, empty list never counts as proof that code is correct.
+//  3. A server that dies is restarted a few times, with growing delays.
+//     An idle server is stopped.
 //  4. When [Pool.Close] returns, every server is gone with the processes of its
-//     group, and no goroutine is left. If we are killed, the system kills the
+//     group, and no goroutine is left. If coder is killed, the system kills the
 //     servers.
 //
 // Positions are those of the protocol, see [Position].
@@ -34,26 +32,25 @@ import (
 	"coder/internal/core/clip"
 )
 
-// ErrClosed is the error of using a pool that was closed.
+// ErrClosed reports the use of a closed pool.
 var ErrClosed = errors.New("language servers are closed")
 
-// ErrRefused is the error of a server that does not want to answer: often there
-// is nothing at the place it was asked about.
+// ErrRefused reports that the server refused to answer, often because there is nothing at the given
+// position.
 var ErrRefused = errors.New("refused by the language server")
 
-// errGone is the error of a call whose server ended before it answered.
+// errGone reports that the server ended before it answered.
 var errGone = errors.New("language server exited")
 
-// errSlow is the error of a call whose server takes too long.
+// errSlow reports that the server took too long.
 var errSlow = errors.New("did not answer")
 
-// NoServerError says that there is no language server for a file, and what to
-// do about it.
+// NoServerError reports that no language server is available for a file, and how to get one.
 type NoServerError struct {
 	Language string   // "" if we know no server for such files
-	Path     string   // the file
-	Install  []string // ways to get a server
-	Refused  []string // programs that are there, but inside the workspace
+	Path     string   // the requested file
+	Install  []string // how to install a server
+	Refused  []string // programs found inside the workspace
 }
 
 func (e *NoServerError) Error() string {
@@ -68,31 +65,30 @@ func (e *NoServerError) Error() string {
 	return fmt.Sprintf("no language server for %s is installed; to install one: %s", e.Language, strings.Join(e.Install, ", or: "))
 }
 
-// Position is a place in a text: lines counted from 0, and in the line UTF-16
-// code units counted from 0. [UnitsAt] and [RunesAt] turn characters into units
-// and back.
+// Position is a place in a text: a line, and UTF-16 code units in the line, both counted from 0.
+// [UnitsAt] and [RunesAt] convert between characters and units.
 type Position struct {
 	Line      int `json:"line"`
 	Character int `json:"character"`
 }
 
-// Range is a part of a text; End is just behind it.
+// Range is a part of a text; End is exclusive.
 type Range struct {
 	Start Position `json:"start"`
 	End   Position `json:"end"`
 }
 
-// Location is a part of a file. Path is slash-separated and relative to the
-// workspace, or absolute if the file lies elsewhere.
+// Location is a part of a file. Path is slash-separated and relative to the workspace, or absolute if
+// the file is elsewhere.
 type Location struct {
 	Path  string
 	Range Range
 }
 
-// Severity is how bad a diagnostic is; the smaller the worse.
+// Severity is the severity of a diagnostic; smaller is worse.
 type Severity int
 
-// The severities. A server that gives none means an error.
+// The severities. A missing severity means an error.
 const (
 	Error Severity = iota + 1
 	Warning
@@ -112,27 +108,27 @@ func (s Severity) String() string {
 	return "error"
 }
 
-// Diagnostic is something a server has to say about a part of a file.
+// Diagnostic is a server's message about a part of a file.
 type Diagnostic struct {
 	Location
 	Severity Severity
-	Code     string // the server's name for this sort of thing; may be empty
-	Source   string // which part of the server says so; may be empty
+	Code     string // the server's code for this kind of message; may be empty
+	Source   string // the part of the server that reports it; may be empty
 	Message  string
 }
 
-// Report is what a server says about a file or a project.
+// Report holds the diagnostics of a file or a project.
 type Report struct {
 	Server      string
-	Diagnostics []Diagnostic // by place
-	// Pending says that the server had not finished when its time was up, or
-	// that nobody can tell. Without diagnostics nothing is known then.
+	Diagnostics []Diagnostic // sorted by position
+	// Pending reports that the server did not finish in time, or that this is unknown. Without diagnostics,
+	// the state of the code is then unknown.
 	Pending bool
-	// Note says what they leave out, or why they are not known; may be empty.
+	// Note says what the diagnostics omit, or why they are unknown; may be empty.
 	Note string
 }
 
-// wireDiagnostic is a diagnostic as servers send it.
+// wireDiagnostic is a diagnostic in the protocol's form.
 type wireDiagnostic struct {
 	Range    Range           `json:"range"`
 	Severity Severity        `json:"severity"`
@@ -141,13 +137,13 @@ type wireDiagnostic struct {
 	Message  string          `json:"message"`
 }
 
-// Bounds of what is kept of one file's diagnostics.
+// Limits on one file's diagnostics.
 const (
 	maxPerFile = 500
 	maxMessage = 4000 // bytes
 )
 
-// diagnostics turns what a server sent about the file path into our form.
+// diagnostics converts a server's diagnostics of the file path.
 func diagnostics(path string, sent []wireDiagnostic) []Diagnostic {
 	list := make([]Diagnostic, 0, min(len(sent), maxPerFile))
 	for _, w := range sent[:min(len(sent), maxPerFile)] {
@@ -163,7 +159,7 @@ func diagnostics(path string, sent []wireDiagnostic) []Diagnostic {
 	return list
 }
 
-// text is a string or number as people write it.
+// text returns a JSON string or number as plain text.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
@@ -176,8 +172,8 @@ func uriOf(path string) string {
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// pathOf is the absolute, clean path a file URI stands for; "" if it stands for
-// none. Servers escape more or less than we do, so URIs are compared by path.
+// pathOf returns the absolute, clean path of a file URI, or "". Servers escape URIs differently, so
+// compare paths.
 func pathOf(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" || !filepath.IsAbs(u.Path) {
@@ -186,7 +182,7 @@ func pathOf(uri string) string {
 	return filepath.Clean(u.Path)
 }
 
-// nameOf is how we speak of an absolute path: relative to root if it is below.
+// nameOf returns the display name of an absolute path: relative to root if below it.
 func nameOf(root, path string) string {
 	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
@@ -194,8 +190,8 @@ func nameOf(root, path string) string {
 	return path
 }
 
-// UnitsAt is how many UTF-16 code units the first n characters of line take. A
-// line that is shorter ends the count.
+// UnitsAt returns how many UTF-16 code units the first n characters of line take, or all of a shorter
+// line.
 func UnitsAt(line string, n int) (units int) {
 	for _, r := range line {
 		if n--; n < 0 {
@@ -206,9 +202,8 @@ func UnitsAt(line string, n int) (units int) {
 	return units
 }
 
-// RunesAt is how many characters stand before the given UTF-16 code unit of
-// line. A unit in the middle of a character counts as its beginning, one beyond
-// the line as its end.
+// RunesAt returns how many characters precede the given UTF-16 code unit of line. A unit within a
+// character counts as its start, one beyond the line as its end.
 func RunesAt(line string, units int) (n int) {
 	for _, r := range line {
 		if units -= utf16.RuneLen(r); units < 0 {

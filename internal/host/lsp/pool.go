@@ -18,45 +18,43 @@ import (
 	"coder/internal/host/program"
 )
 
-// Options say what servers there may be and where they work.
+// Options configure the servers of a pool.
 type Options struct {
 	Root string   // the workspace; no server works above it
-	Env  []string // all of the servers' environment; its PATH is where they are looked for
-	// Servers are the user's own, which go before those we know. They are never
-	// to be taken from a project's settings.
+	Env  []string // the servers' whole environment, with the PATH to search
+	// Servers are the user's own; they take precedence over known ones. They must never come from a
+	// project's settings.
 	Servers []Kind
-	// Cache is a folder for what servers can make again, which is made when it is
-	// needed and is all they have to write to. If it is empty they write where
-	// they are used to.
+	// Cache is a folder for data that servers can rebuild, created when needed. It is their only writable
+	// folder. If empty, they write where they usually do.
 	Cache string
-	// May, if it is not nil, objects to servers being started, or asked.
+	// May, if not nil, returns an error if servers must not be started or queried.
 	May func() error
-	// Confine, if it is not nil, is given the command of every server before it
-	// is started, to have it run within bounds, and may object.
+	// Confine, if not nil, confines the command of every server before it starts, or returns an error.
 	Confine func(*program.Cmd) error
-	// Program and Version are what we call ourselves.
+	// Program and Version identify coder to the servers.
 	Program, Version string
 }
 
 const (
 	maxServers = 6                // running at a time
-	idleLimit  = 15 * time.Minute // without use after which a server is ended
-	provenTime = 2 * time.Minute  // after which a server's death is not held against its successor
-	restTime   = 10 * time.Minute // before a server that keeps dying is tried again
+	idleLimit  = 15 * time.Minute // idle time before a server is stopped
+	provenTime = 2 * time.Minute  // after this time a server's death no longer counts
+	restTime   = 10 * time.Minute // pause for a server that keeps dying
 )
 
-// delays are the pauses before a server is started again, by how often it died.
-// One that dies more often is left alone for restTime.
+// delays are the pauses before restarts, by the number of deaths. After more deaths, the server rests
+// for restTime.
 var delays = []time.Duration{0, 0, time.Second, 4 * time.Second}
 
-// Pool is the language servers of a workspace. It is safe for concurrent use.
+// Pool manages the language servers of a workspace. It is safe for concurrent use.
 type Pool struct {
 	options Options
 	launch  func(command []string, dir string, env []string) (line, error)
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
-	work sync.WaitGroup // the owners of servers
+	work sync.WaitGroup // goroutines that own servers
 
 	mu    sync.Mutex // guards the fields below
 	posts map[post]*history
@@ -65,26 +63,26 @@ type Pool struct {
 
 type post struct{ kind, root string }
 
-// history is how a post has been filled.
+// history records the servers of a post.
 type history struct {
-	now    *service // nil if nobody is there
+	now    *service // nil if no server runs
 	deaths int
-	last   error            // what the last one died of
-	rested <-chan time.Time // set when it died too often
+	last   error            // why the last server died
+	rested <-chan time.Time // set after too many deaths
 }
 
-// service is one server's time at its post, from before its start.
+// service is the lifetime of one server, from before its start.
 type service struct {
 	ready  chan struct{} // closed when server or err is set
 	server *server
 	err    error
-	used   chan struct{} // has room for one
-	ended  chan struct{} // closed when nothing is left of it
+	used   chan struct{} // buffered
+	ended  chan struct{} // closed when the server is completely gone
 	cancel context.CancelFunc
-	when   int // last used, counted in uses; guarded by the pool's mu
+	when   int // last use, as a counter; guarded by the pool's mu
 }
 
-// New makes a pool. It starts nothing.
+// New returns a pool without starting a server.
 func New(o Options) *Pool {
 	if abs, err := filepath.Abs(o.Root); err == nil {
 		o.Root = abs
@@ -106,7 +104,7 @@ func New(o Options) *Pool {
 	return &Pool{options: o, launch: launch, life: life, end: end, posts: make(map[post]*history)}
 }
 
-// Close ends every server and waits until they are gone.
+// Close stops all servers and waits until they are gone.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.end()
@@ -115,9 +113,8 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// Diagnose tells what is wrong with a file whose text is given as it is on
-// disk. name is relative to the workspace. A server that takes too long, or
-// longer than ctx has time for, gives a report that is pending.
+// Diagnose returns the diagnostics of a file with the given text, which must match the disk. name is
+// relative to the workspace. If the server is too slow for its limit or for ctx, the report is pending.
 func (p *Pool) Diagnose(ctx context.Context, name string, text []byte) (r Report, err error) {
 	err = p.with(ctx, name, func(s *server, path string) error {
 		r, err = s.diagnose(ctx, path, text)
@@ -126,18 +123,17 @@ func (p *Pool) Diagnose(ctx context.Context, name string, text []byte) (r Report
 	return r, err
 }
 
-// Definition finds where the thing at a place is defined.
+// Definition returns the definitions of the symbol at a position.
 func (p *Pool) Definition(ctx context.Context, name string, text []byte, at Position) ([]Location, error) {
 	return p.locate(ctx, "textDocument/definition", name, text, at)
 }
 
-// References finds where the thing at a place is used, its definition included.
+// References returns the uses of the symbol at a position, including its definition.
 func (p *Pool) References(ctx context.Context, name string, text []byte, at Position) ([]Location, error) {
 	return p.locate(ctx, "textDocument/references", name, text, at)
 }
 
-// Hover tells what the thing at a place is, in Markdown; "" if there is nothing
-// to say.
+// Hover describes the symbol at a position in Markdown, or returns "".
 func (p *Pool) Hover(ctx context.Context, name string, text []byte, at Position) (words string, err error) {
 	err = p.asking(ctx, name, text, func(s *server, path string) error {
 		ask := about(path)
@@ -145,16 +141,15 @@ func (p *Pool) Hover(ctx context.Context, name string, text []byte, at Position)
 		var reply struct {
 			Contents json.RawMessage `json:"contents"`
 		}
-		err := s.request(ctx, requestLimit, "textDocument/hover", ask, &reply) // null if there is nothing
+		err := s.request(ctx, requestLimit, "textDocument/hover", ask, &reply) // null if there is none
 		words = strings.TrimSpace(prose(reply.Contents))
 		return err
 	})
 	return words, err
 }
 
-// Survey tells what the servers say about whole projects: those at work, and
-// those for the project in the root of the workspace. Some servers speak only
-// of files they were asked about.
+// Survey returns diagnostics of whole projects: from the running servers, and those for the project in
+// the workspace root. Some servers only report on files they were asked about.
 func (p *Pool) Survey(ctx context.Context) (sum Report, err error) {
 	if err := p.options.May(); err != nil {
 		return Report{}, err
@@ -177,21 +172,21 @@ func (p *Pool) Survey(ctx context.Context) (sum Report, err error) {
 		err = errors.New("no language server is running, and none was found for the workspace root; ask about a file")
 	}
 	if len(names) > 0 {
-		err = nil // one that answers is enough
+		err = nil // one answer is enough
 	}
 	slices.Sort(names)
 	sum.Server = strings.Join(slices.Compact(names), ", ")
 	return sum, err
 }
 
-// surveyors are the servers to ask about everything.
+// surveyors returns the servers to query in a survey.
 func (p *Pool) surveyors(ctx context.Context) (list []*server) {
 	for _, k := range slices.Concat(p.options.Servers, known) {
 		if len(k.Files) == 0 || !holds(p.options.Root, slices.Concat(k.Markers...)) {
 			continue
 		}
 		if kind, command, err := p.options.kindFor(k.example()); err == nil && kind.Name == k.Name {
-			_, _ = p.server(ctx, kind, command, p.options.Root) // one that does not start has nothing to say
+			_, _ = p.server(ctx, kind, command, p.options.Root) // a server that does not start is ignored
 		}
 	}
 	p.mu.Lock()
@@ -207,7 +202,7 @@ func (p *Pool) surveyors(ctx context.Context) (list []*server) {
 	return list
 }
 
-// Running reports whether the server for a file is at work already.
+// Running reports whether the server for a file is running.
 func (p *Pool) Running(name string) bool {
 	path := p.options.abs(name)
 	kind, _, err := p.options.kindFor(path)
@@ -220,7 +215,7 @@ func (p *Pool) Running(name string) bool {
 	return h != nil && h.atWork() != nil
 }
 
-// atWork is the server at the post, if it is ready to be asked.
+// atWork returns the server of the post if it is ready, else nil.
 func (h *history) atWork() *server {
 	if h.now == nil {
 		return nil
@@ -235,8 +230,7 @@ func (h *history) atWork() *server {
 	return nil
 }
 
-// asking does what do says with the server for a file, which has been told the
-// file's text.
+// asking calls do with the server for a file, after sending the file's text.
 func (p *Pool) asking(ctx context.Context, name string, text []byte, do func(*server, string) error) error {
 	return p.with(ctx, name, func(s *server, path string) error {
 		if _, _, err := s.tell(ctx, path, text); err != nil {
@@ -246,8 +240,8 @@ func (p *Pool) asking(ctx context.Context, name string, text []byte, do func(*se
 	})
 }
 
-// with does what do says with the server for a file; if the server dies of it,
-// or meanwhile, once more with another.
+// with calls do with the server for a file. If the server dies meanwhile, it calls do once more with a
+// new one.
 func (p *Pool) with(ctx context.Context, name string, do func(s *server, path string) error) error {
 	if err := p.options.May(); err != nil {
 		return err
@@ -273,7 +267,7 @@ func (p *Pool) with(ctx context.Context, name string, do func(s *server, path st
 	}
 }
 
-// explain adds a server's last words to the error of its end.
+// explain adds a server's last words to the error that ended it.
 func (p *Pool) explain(s *server, err error) error {
 	if !errors.Is(err, errGone) {
 		return err
@@ -284,11 +278,11 @@ func (p *Pool) explain(s *server, err error) error {
 	return fmt.Errorf("%s: %w", s.kind.Name, err)
 }
 
-// maxSaid is how many bytes of a server's last words are passed on.
+// maxSaid limits the bytes of a server's last words in an error.
 const maxSaid = 1000
 
-// locate asks where the thing at a place is. The answer is a place, several, or
-// several links to places.
+// locate returns the locations of the symbol at a position. The server answers with one location,
+// several, or several links.
 func (p *Pool) locate(ctx context.Context, method, name string, text []byte, at Position) (list []Location, err error) {
 	err = p.asking(ctx, name, text, func(s *server, path string) error {
 		ask := about(path)
@@ -308,7 +302,7 @@ func (p *Pool) locate(ctx context.Context, method, name string, text []byte, at 
 	return list, err
 }
 
-// place of a thing as servers write it: a location, or a link to one.
+// wireLocation is a location in the protocol's form, or a link to one.
 type wireLocation struct {
 	URI         string `json:"uri"`
 	Range       Range  `json:"range"`
@@ -316,7 +310,7 @@ type wireLocation struct {
 	TargetRange Range  `json:"targetSelectionRange"`
 }
 
-// maxPlaces is how many places are taken of an answer.
+// maxPlaces limits the locations used from an answer.
 const maxPlaces = 5000
 
 func (s *server) places(raw json.RawMessage) (list []Location, err error) {
@@ -342,8 +336,8 @@ func (s *server) places(raw json.RawMessage) (list []Location, err error) {
 	return list, nil
 }
 
-// prose reads text in any of the forms servers write it: a string, an object
-// that has it as its value, or a list of these.
+// prose returns text in any of the protocol's forms: a string, an object with a value, or a list of
+// these.
 func prose(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -360,7 +354,7 @@ func prose(raw json.RawMessage) string {
 		return o.Value
 	}
 	var list []json.RawMessage
-	_ = json.Unmarshal(raw, &list) // what is none of these says nothing
+	_ = json.Unmarshal(raw, &list) // any other form is empty
 	var parts []string
 	for _, raw := range list {
 		if len(raw) > 0 && raw[0] != '[' {

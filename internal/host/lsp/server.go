@@ -14,43 +14,43 @@ import (
 	"coder/internal/core/clip"
 )
 
-// Limits on how long things may take.
+// Time limits.
 const (
-	startLimit    = 30 * time.Second       // to start and introduce itself
-	requestLimit  = 30 * time.Second       // to answer a question
+	startLimit    = 30 * time.Second       // to start and initialize
+	requestLimit  = 30 * time.Second       // to answer a request
 	diagnoseLimit = 15 * time.Second       // to diagnose a file
 	surveyLimit   = 15 * time.Second       // to diagnose a project
-	stopLimit     = 500 * time.Millisecond // to end when asked to
-	settleTime    = 250 * time.Millisecond // of silence after which diagnostics are taken for all
-	longSettle    = time.Second            // the same after an empty list that may not be all
-	retryPause    = 100 * time.Millisecond // before a question is asked again that a server broke off
-	status        = "status"               // the work of a server that tells when it is at rest; no token, those are JSON
-	maxBusy       = 1000                   // how many works under way are counted
+	stopLimit     = 500 * time.Millisecond // to exit when asked
+	settleTime    = 250 * time.Millisecond // silence after which diagnostics count as complete
+	longSettle    = time.Second            // the same after an empty list that may be incomplete
+	retryPause    = 100 * time.Millisecond // before repeating a canceled request
+	status        = "status"               // token for the work of a server that announces idleness; real tokens are JSON
+	maxBusy       = 1000                   // limit on counted work items
 )
 
-// server is a language server at work on one project.
+// server is a running language server of one project.
 type server struct {
 	kind Kind
-	top  string // the workspace
-	root string // the project
+	top  string // workspace root
+	root string // project root
 	conn *conn
-	talk sync.WaitGroup // the connection
+	talk sync.WaitGroup // the connection's goroutine
 
-	sync sync.Mutex // held while the server is told what changed; guards the fields below
+	sync sync.Mutex // held while sending changes; guards the fields below
 	docs map[string]*document
-	uses int // counts uses of documents
+	uses int // counter of document uses
 	disk snapshot
 
-	wantsSave bool        // set before use
-	stopping  atomic.Bool // it has been asked to end
+	wantsSave bool        // set before first use
+	stopping  atomic.Bool // the server was asked to exit
 
 	mu      sync.Mutex // guards the fields below
-	pulls   bool       // answers when asked for diagnostics
+	pulls   bool       // answers diagnostic requests
 	heard   map[string]published
-	serial  int                 // counts publications
-	busy    map[string]struct{} // work it says it has under way
+	serial  int                 // counter of publications
+	busy    map[string]struct{} // work that the server reports as in progress
 	ill     string              // why it cannot tell what is wrong with code; "" if it can
-	changed chan struct{}       // closed, and replaced, whenever one of these changes
+	changed chan struct{}       // closed and replaced when one of these fields changes
 }
 
 func newServer(k Kind, top, root string, l line) *server {
@@ -114,7 +114,7 @@ func (s *server) introduce(ctx context.Context, o Options) error {
 	if e := reply.Capabilities.PositionEncoding; e != "" && e != "utf-16" {
 		return fmt.Errorf("%s counts characters in %s, which coder did not offer", s.kind.Name, e)
 	}
-	if raw := reply.Capabilities.TextDocumentSync; given(raw) { // a number, which stands for the usual, or an object
+	if raw := reply.Capabilities.TextDocumentSync; given(raw) { // a number, which means the default, or an object
 		var how struct {
 			Save json.RawMessage `json:"save"`
 		}
@@ -134,13 +134,13 @@ func (s *server) folders() any {
 	return []map[string]any{{"uri": uriOf(s.root), "name": filepath.Base(s.root)}}
 }
 
-// given reports whether a capability is there: true or an object.
+// given reports whether a capability is present: true or an object.
 func given(raw json.RawMessage) bool {
 	return len(raw) > 0 && string(raw) != "null" && string(raw) != "false"
 }
 
-// request asks the server, within a limit. A server that says nothing at all
-// while it lets the limit pass is taken for dead.
+// request sends a request with a time limit. A server that stays completely silent until the limit
+// counts as dead.
 func (s *server) request(ctx context.Context, limit time.Duration, method string, params, result any) error {
 	wait, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -193,7 +193,7 @@ func (s *server) onRequest(method string, params json.RawMessage) (any, error) {
 			return nil, err
 		}
 		for _, r := range q.Registrations {
-			if r.Method == "textDocument/diagnostic" { // it offers to answer when asked for them
+			if r.Method == "textDocument/diagnostic" { // the server offers diagnostic requests
 				s.update(func() { s.pulls = true })
 			}
 		}
@@ -252,7 +252,7 @@ func (s *server) onNotification(method string, params json.RawMessage) {
 	}
 }
 
-// update changes what is guarded by mu and wakes those who wait for a change.
+// update changes fields guarded by mu and wakes those waiting for a change.
 func (s *server) update(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,7 +274,7 @@ func (s *server) stop() {
 	s.conn.end(errors.New("the server was stopped"))
 }
 
-// alive reports whether the server is there and is to stay.
+// alive reports whether the server is running and not stopping.
 func (s *server) alive() bool {
 	select {
 	case <-s.conn.done:

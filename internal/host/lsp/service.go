@@ -10,8 +10,8 @@ import (
 	"coder/internal/core/clock"
 )
 
-// server is the one at the post for kind and root, started if need be. It waits
-// until the server can be asked, or ctx ends; then the server goes on starting.
+// server returns the server for kind and root, and starts it if necessary. It waits until the server is
+// ready or ctx ends; in that case the start continues.
 func (p *Pool) server(ctx context.Context, kind Kind, command []string, root string) (*server, error) {
 	for {
 		sv, err := p.service(kind, command, root)
@@ -33,7 +33,7 @@ func (p *Pool) server(ctx context.Context, kind Kind, command []string, root str
 			}
 			return sv.server, nil
 		}
-		select { // until it is known what it died of
+		select { // until the cause of its death is recorded
 		case <-sv.ended:
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -41,7 +41,7 @@ func (p *Pool) server(ctx context.Context, kind Kind, command []string, root str
 	}
 }
 
-// service is the service at a post; if there is none it begins one.
+// service returns the service of a post, or begins one.
 func (p *Pool) service(kind Kind, command []string, root string) (*service, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *Pool) service(kind Kind, command []string, root string) (*service, erro
 		p.posts[at] = h
 	}
 	if h.now == nil {
-		if h.deaths >= len(delays) { // of late
+		if h.deaths >= len(delays) { // recent deaths
 			select {
 			case <-h.rested:
 				h.deaths = 0
@@ -89,7 +89,7 @@ func (p *Pool) service(kind Kind, command []string, root string) (*service, erro
 			if proven {
 				h.deaths = 0
 			}
-			if died != nil { // which is held against the next one
+			if died != nil { // counts against the next one
 				h.last = died
 				if h.deaths++; h.deaths >= len(delays) {
 					h.rested = time.After(restTime)
@@ -113,9 +113,8 @@ type duty struct {
 	delay   time.Duration
 }
 
-// serve keeps a server from its start until it dies or has to leave. It returns
-// what the server died of, and whether it had lived long. If there never was
-// one to ask, sv.err says why.
+// serve runs a server until it dies or must stop. It returns why the server died, and whether it ran
+// long enough to count as proven. If it never became ready, sv.err says why.
 func (p *Pool) serve(life context.Context, sv *service, do duty) (died error, proven bool) {
 	s, err := p.begin(life, do)
 	switch {
@@ -176,5 +175,5 @@ func (p *Pool) begin(life context.Context, do duty) (*server, error) {
 	return s, nil
 }
 
-// errLeft is the error of a server that had to leave before it was ready.
+// errLeft reports that a server had to stop before it was ready.
 var errLeft = errors.New("stopped before it was ready")

@@ -15,12 +15,10 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// surroundings are the directory and the environment a server is started with.
-// What a project could choose programs by has no say in them: the directory is
-// not the project's, where launchers look for the versions it asks for; the
-// PATH has no places inside the workspace and none that depend on the
-// directory; and the variables tell the tools that servers start to go by what
-// the person has installed.
+// surroundings returns the directory and environment to start a server with. The project cannot choose
+// programs through them: the directory is outside the project, since launchers look there for requested
+// versions; the PATH has no directories inside the workspace and no relative ones; and the variables
+// direct the tools that servers start to the user's own installations.
 func (o Options) surroundings(root string) (dir string, env []string, err error) {
 	path := slices.DeleteFunc(filepath.SplitList(o.path()), func(dir string) bool {
 		real, err := filepath.EvalSymlinks(dir)
@@ -48,9 +46,8 @@ func (o Options) surroundings(root string) (dir string, env []string, err error)
 	), nil
 }
 
-// rustToolchain is the tool-chain of the person: the one their environment or
-// the settings of rustup name, or else the usual one. It must be named, or
-// rustup asks the project.
+// rustToolchain returns the user's toolchain: from the environment or rustup's settings, or else the
+// default. It must be explicit, or rustup consults the project.
 func (o Options) rustToolchain() string {
 	if name := o.value("RUSTUP_TOOLCHAIN"); name != "" && !strings.ContainsRune(name, filepath.Separator) {
 		return name
@@ -59,7 +56,7 @@ func (o Options) rustToolchain() string {
 	if home == "" {
 		home = filepath.Join(o.value("HOME"), ".rustup")
 	}
-	text, _ := repofile.Own(filepath.Join(home, "settings.toml"), maxSettings) // where there is none there is no rustup
+	text, _ := repofile.Own(filepath.Join(home, "settings.toml"), maxSettings) // without the file there is no rustup
 	for line := range strings.Lines(string(text)) {
 		key, value, _ := strings.Cut(line, "=")
 		if strings.TrimSpace(key) == "default_toolchain" {
@@ -71,13 +68,12 @@ func (o Options) rustToolchain() string {
 
 const (
 	usualToolchain = "stable"
-	maxSettings    = 1 << 20 // bytes of a file of settings
+	maxSettings    = 1 << 20 // limit on a settings file, in bytes
 )
 
 func (o Options) path() string { return o.value("PATH") }
 
-// value is that of a variable of the servers' environment; the last one given
-// counts.
+// value returns a variable of the servers' environment; the last assignment counts.
 func (o Options) value(name string) (value string) {
 	for _, kv := range o.Env {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
@@ -87,12 +83,12 @@ func (o Options) value(name string) (value string) {
 	return value
 }
 
-// firstNative is the first version of TypeScript that is a language server
-// itself. Those before it bring a tsserver, which needs one to speak for it.
+// firstNative is the first major version of TypeScript that is a language server itself. Older versions
+// bring a tsserver, which needs a wrapper.
 const firstNative = 7
 
-// servesItself reports whether a program tsc belongs to a TypeScript that is a
-// language server. That is read, not tried.
+// servesItself reports whether a tsc program belongs to a TypeScript that is a language server. It reads
+// the version instead of running the program.
 func servesItself(_ Options, program string) bool {
 	var pack struct{ Name, Version string }
 	text, err := repofile.Own(filepath.Join(packageOf(program), "package.json"), maxSettings)
@@ -104,7 +100,7 @@ func servesItself(_ Options, program string) bool {
 	return err == nil && pack.Name == "typescript" && n >= firstNative
 }
 
-// packageOf is the folder of the package whose bin folder holds a program.
+// packageOf returns the folder of the package whose bin folder contains a program.
 func packageOf(program string) string {
 	real, err := filepath.EvalSymlinks(program)
 	if err != nil {
@@ -115,8 +111,7 @@ func packageOf(program string) string {
 
 func hasTsserver(o Options, _ string) bool { return o.tsserver() != "" }
 
-// tsserver is the library of the person's tsserver, "" if there is none. The
-// project's is code of the project.
+// tsserver returns the library of the user's tsserver, or "". The project's own is untrusted code.
 func (o Options) tsserver() string {
 	bin, _ := o.find("tsserver")
 	if bin == "" {
@@ -129,9 +124,8 @@ func (o Options) tsserver() string {
 	return lib
 }
 
-// typescriptOptions name the TypeScript to use, so that the server does not look
-// for the project's. While that loads, answers are waited for rather than
-// guessed; packages of types are not fetched.
+// typescriptOptions name the TypeScript to use, so that the server does not look for the project's. They
+// make answers wait for loading instead of guessing, and disable downloads of type packages.
 func typescriptOptions(o Options) any {
 	return map[string]any{
 		"disableAutomaticTypingAcquisition": true,
@@ -139,7 +133,7 @@ func typescriptOptions(o Options) any {
 	}
 }
 
-// tsDiagnostic is a diagnostic as tsserver sends it, counted from 1.
+// tsDiagnostic is a diagnostic in tsserver's form, counted from 1.
 type tsDiagnostic struct {
 	Start, End tsPosition
 	Text       string
@@ -151,8 +145,8 @@ type tsPosition struct{ Line, Offset int }
 
 func (p tsPosition) position() Position { return Position{max(0, p.Line-1), max(0, p.Offset-1)} }
 
-// askTsserver has tsserver itself asked what is wrong with a document. What it
-// tells unasked comes piece by piece, with nothing to show which is the last.
+// askTsserver requests a document's diagnostics from tsserver itself. Its unsolicited ones arrive in
+// pieces, and nothing marks the last.
 func askTsserver(ctx context.Context, s *server, path string) (list []Diagnostic, err error) {
 	for _, about := range []string{"syntacticDiagnosticsSync", "semanticDiagnosticsSync"} {
 		var reply struct {
@@ -175,5 +169,5 @@ func askTsserver(ctx context.Context, s *server, path string) (list []Diagnostic
 	return list, nil
 }
 
-// severities are those of tsserver's categories; any other is an error.
+// severities maps tsserver's categories; any other is an error.
 var severities = map[string]Severity{"warning": Warning, "suggestion": Hint, "message": Information}

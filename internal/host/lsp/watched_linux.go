@@ -1,5 +1,5 @@
 package lsp
 
-// watched is the number of the process whose end a server is to watch for: none,
-// for the system does, and a confined server cannot see us.
+// watched returns the process that a server must watch: none, since the system kills servers, and a
+// confined server cannot see coder.
 func watched() any { return nil }

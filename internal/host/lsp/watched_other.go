@@ -4,5 +4,5 @@ package lsp
 
 import "os"
 
-// watched is the number of the process whose end a server is to watch for.
+// watched returns the process whose end a server must watch for.
 func watched() any { return os.Getpid() }

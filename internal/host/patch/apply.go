@@ -9,29 +9,28 @@ import (
 	"strings"
 )
 
-// Change is what a patch makes of one file.
+// Change is a patch's effect on one file.
 type Change struct {
 	Path string
-	From string // the name it had before, if it moves
-	// Old and New are its content; nil if there is no file before or after.
+	From string // the previous name, if it moves
+	// Old and New are its content; nil if the file does not exist before or after.
 	Old, New []byte
-	Mode     Mode // what it is to be made
-	// Loose is set if a hunk matched only when line ends or white space at the
-	// end of lines were left out of account.
+	Mode     Mode // the requested mode
+	// Loose is set if a hunk matched only by ignoring line ends or trailing white space.
 	Loose bool
-	// Assumed says what had to be assumed about hunks that leave it open.
+	// Assumed lists assumptions about ambiguous hunks.
 	Assumed []string
 }
 
-// NoFileError is the name of a file that a patch changes and that is not there.
+// NoFileError is the name of a missing file that a patch changes.
 type NoFileError string
 
 func (e NoFileError) Error() string { return string(e) + ": there is no such file" }
 
-// Is makes it an [fs.ErrNotExist].
+// Is makes it match [fs.ErrNotExist].
 func (e NoFileError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// Names lists the files a patch speaks of, each once.
+// Names returns the files that a patch names, without duplicates.
 func (p Patch) Names() (names []string) {
 	for _, f := range p {
 		for _, n := range []string{f.Old, f.New} {
@@ -43,9 +42,8 @@ func (p Patch) Names() (names []string) {
 	return names
 }
 
-// Apply works out what p makes of files, which holds the content of those that
-// exist. It is all or nothing: the first thing that does not fit is the error.
-// files is left as it is.
+// Apply computes the result of p on files, which holds the content of existing files. It is all or
+// nothing: it returns the first mismatch as an error. It does not modify files.
 func (p Patch) Apply(files map[string][]byte) ([]Change, error) {
 	now := make(map[string][]byte, len(files))
 	for name, b := range files {
@@ -61,7 +59,7 @@ func (p Patch) Apply(files map[string][]byte) ([]Change, error) {
 		switch {
 		case i < 0:
 			changes = append(changes, c)
-		case changes[i].Old == nil && c.New == nil: // made and unmade
+		case changes[i].Old == nil && c.New == nil: // created and deleted again
 			changes = slices.Delete(changes, i, i+1)
 		default:
 			before := &changes[i]
@@ -122,18 +120,18 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 	return c, nil
 }
 
-// sheet is a file with hunks written into it.
+// sheet is a file with hunks applied.
 type sheet struct {
-	lines   []string // as they are, with their ends
+	lines   []string // the original lines with their ends
 	gone    []bool
-	come    [][]string // what comes before each line, and after the last
-	shift   int        // how far from where it said the last hunk was
+	come    [][]string // lines inserted before each line, and after the last
+	shift   int        // the last hunk's distance from its stated line
 	loose   bool
-	assumed string // what was assumed about the last hunk
-	bare    bool   // the file had no last line end and is to have none
+	assumed string // assumption about the last hunk
+	bare    bool   // the file has no final line end and keeps none
 }
 
-// enter finds the place of a hunk and notes what it does there.
+// enter finds the place of a hunk and records its changes.
 func (s *sheet) enter(h Hunk) error {
 	s.assumed = ""
 	at, how, err := s.place(h)
@@ -166,9 +164,9 @@ func (s *sheet) enter(h Hunk) error {
 			text := l.Text
 			switch {
 			case l.Bare:
-			case how == exact: // where the hunk fits the file to the byte it is taken at its word
+			case how == exact: // an exact match is applied literally
 				text += "\n"
-			case at > begin: // else a line ends like those around it
+			case at > begin: // otherwise use the line end of nearby lines
 				text = strings.TrimSuffix(text, "\r") + s.endAt(at-1)
 			default:
 				text = strings.TrimSuffix(text, "\r") + s.endAt(at)
@@ -182,8 +180,7 @@ func (s *sheet) enter(h Hunk) error {
 	return nil
 }
 
-// endAt is how the line at index at ends, or the nearest one before it that has
-// an end.
+// endAt returns the line end at index at, or the nearest one before it.
 func (s *sheet) endAt(at int) string {
 	for at = min(at, len(s.lines)-1); at >= 0; at-- {
 		if strings.HasSuffix(s.lines[at], "\r\n") {
@@ -196,7 +193,7 @@ func (s *sheet) endAt(at int) string {
 	return "\n"
 }
 
-// String is the file with its changes made.
+// String returns the file with its changes.
 func (s *sheet) String() string {
 	var out []string
 	for i, l := range s.lines {
@@ -224,7 +221,7 @@ func (s *sheet) String() string {
 // mark is the byte order mark.
 const mark = "\ufeff"
 
-// old are the lines a hunk expects to find.
+// old returns the lines that a hunk expects.
 func (h Hunk) old() (lines []Line) {
 	for _, l := range h.Lines {
 		if l.Op != '+' {

@@ -8,8 +8,8 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// envelope reads the form between "*** Begin Patch" and "*** End Patch". Its
-// hunks have no numbers: "@@ line" names a line to pass first.
+// envelope parses the form between "*** Begin Patch" and "*** End Patch". Its hunks have no numbers: "@@
+// line" names a line to skip to first.
 func (r *reader) envelope() (p Patch, err error) {
 	for !r.done() {
 		line := strings.TrimLeft(r.peek(0), " \t")
@@ -57,29 +57,28 @@ func (r *reader) added() ([]Hunk, error) {
 	return []Hunk{h}, nil
 }
 
-// update reads the hunks of a file that is there, and its new name if it gets
-// one.
+// update parses the hunks of an existing file, and its new name, if any.
 func (r *reader) update(f *File) error {
 	if to, ok := strings.CutPrefix(r.peek(0), "*** Move to: "); ok {
 		f.New = strings.TrimSpace(to)
 		r.at++
 	}
-	for r.headers(0) { // of a diff, which says the same again
+	for r.headers(0) { // headers of a diff, which repeat the name
 		r.at += 2
 	}
 	for !r.done() && (!r.marks() || r.peek(0) == "*** End of File") {
 		began := r.at
-		var h Hunk // lines to pass, lines to change, and the mark of the end
+		var h Hunk // lines to skip to, lines to change, and the end mark
 		for ; strings.HasPrefix(r.peek(0), "@@"); r.at++ {
 			if oldN, _ := r.ranges(&h); oldN >= 0 {
-				h.Counted = false // its counts are not to be trusted here
+				h.Counted = false // counts are unreliable in this form
 				continue
 			}
 			if anchor := strings.TrimSpace(strings.Trim(r.peek(0), "@ ")); anchor != "" {
 				h.After = append(h.After, anchor)
 			}
 		}
-		var bare bool // there is a line of context without its space
+		var bare bool // some context line lacks its space
 		for ; !r.done() && !r.marks() && !strings.HasPrefix(r.peek(0), "@@"); r.at++ {
 			l := r.peek(0)
 			switch op(l) {
@@ -117,8 +116,8 @@ func (r *reader) update(f *File) error {
 	return nil
 }
 
-// marks reports whether the next line is one of the envelope's own. The last
-// lines of a patch may be indented, as if they were context.
+// marks reports whether the next line is a marker of the envelope. The last lines of a patch may be
+// indented like context.
 func (r *reader) marks() bool {
 	if strings.HasPrefix(r.peek(0), "*** ") {
 		return true
@@ -142,7 +141,7 @@ func short(s string) string {
 	return s
 }
 
-// Blocks of lines to search and lines to put in their place:
+// Search-and-replace blocks:
 //
 //	path/of/the/file
 //	<<<<<<< SEARCH
@@ -151,7 +150,7 @@ func short(s string) string {
 //	new lines
 //	>>>>>>> REPLACE
 //
-// Some write dashes and pluses for the arrows, some a line number first.
+// Some models write dashes and pluses instead of arrows, some a line number first.
 var (
 	searchMark  = lazy.Regexp(`^\s*(<{5,9}|-{5,9}) ?SEARCH>?\s*$`)
 	middleMark  = lazy.Regexp(`^\s*={5,9}\s*$`)
@@ -160,8 +159,7 @@ var (
 	fenceOrRule = lazy.Regexp("^(`{3,}.*|-{5,9})$")
 )
 
-// replacements reads the blocks until the end. Blocks that follow each other
-// are of one file.
+// replacements parses the blocks to the end. Consecutive blocks belong to one file.
 func (r *reader) replacements() (p Patch, err error) {
 	path := r.path
 	for ; !r.done(); r.at++ {
@@ -185,7 +183,7 @@ func (r *reader) replacements() (p Patch, err error) {
 		}
 		f := File{Old: path, New: path, Hunks: []Hunk{h}}
 		if len(h.old()) == 0 {
-			f.Old = "" // nothing to search: a new file
+			f.Old = "" // an empty search creates a file
 		}
 		if n := len(p); n > 0 && p[n-1].Old == path && f.Old == path {
 			p[n-1].Hunks = append(p[n-1].Hunks, h)

@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// edit is a run of lines of the old file, from a to aEnd, that becomes a run of
-// lines of the new one, from b to bEnd. Either may be empty, not both.
+// edit replaces a run of old lines, a to aEnd, by a run of new lines, b to bEnd. Either may be empty,
+// not both.
 type edit struct{ a, aEnd, b, bEnd int }
 
-// editsWith lists the fewest lines to delete and insert that make new of old, in
-// order, as far as patience goes.
+// editsWith returns the smallest list of edits from old to new, in order, as far as patience allows.
 func editsWith(patience int, old, new []string) []edit {
 	m := matcher{patience: patience}
 	numbers := make(map[string]int, len(old))
@@ -34,7 +33,7 @@ func editsWith(patience int, old, new []string) []edit {
 	m.forth, m.back = make([]int, n+4), make([]int, n+4)
 	m.match(0, len(m.a.lines), 0, len(m.b.lines))
 	var list []edit
-	a, b := m.a.changed, m.b.changed // lines that have not are the same, one by one
+	a, b := m.a.changed, m.b.changed // unmarked lines are equal, pairwise
 	for i, j := 0, 0; i < len(a) || j < len(b); i, j = i+1, j+1 {
 		e := edit{a: i, b: j}
 		for i < len(a) && a[i] {
@@ -73,32 +72,30 @@ func editsWith(patience int, old, new []string) []edit {
 	return out
 }
 
-// matcher finds out which lines of two files are common to both in order.
+// matcher finds the longest common subsequence of two files' lines.
 type matcher struct {
 	a, b     side
-	patience int // how many changes are tried before we settle for less
-	// How far along the old file each diagonal can be followed: from the
-	// beginning forth, from the end back.
+	patience int // number of changes to try before accepting a longer diff
+	// The position reached on each diagonal of the old file: from the start forward, from the end backward.
 	forth, back []int
 }
 
 type side struct {
-	keep    []int // numbers of its lines
-	lines   []int // of those that the other side has too
-	at      []int // where these stand
+	keep    []int // indices of its lines
+	lines   []int // those that the other side also has
+	at      []int // positions of these lines
 	changed []bool
 }
 
 const (
-	// work bounds the steps that are taken for two files in all, by the number of changes that may be tried at each part
-	// of them: of large files that have little in common the edits may not be the fewest.
+	// work bounds the total steps for two files, based on the number of changes to try at each part: for
+	// large files with little in common, the edits may not be minimal.
 	work          = 1 << 25
 	leastPatience = 64
 	mostPatience  = 2048
 )
 
-// reduce leaves out of s what the other side does not have: that cannot be
-// common, whatever else is.
+// reduce drops the lines of s that the other side lacks, which cannot be common.
 func (m *matcher) reduce(s, other *side) {
 	has := make(map[int]bool, len(other.keep))
 	for _, n := range other.keep {
@@ -113,10 +110,8 @@ func (m *matcher) reduce(s, other *side) {
 	}
 }
 
-// match marks what changes between lines a to aEnd of the old file and b to
-// bEnd of the new one. It passes over what is the same at both ends, finds a
-// point in the middle that the shortest way leads through, and goes on with
-// both halves.
+// match marks the changes between lines a to aEnd of the old file and b to bEnd of the new one. It skips
+// equal lines at both ends, finds a midpoint of a shortest path, and recurses into both halves.
 func (m *matcher) match(a, aEnd, b, bEnd int) {
 	for a < aEnd && b < bEnd && m.a.lines[a] == m.b.lines[b] {
 		a, b = a+1, b+1
@@ -140,11 +135,10 @@ func (s *side) mark(from, to int) {
 	}
 }
 
-// middle finds that point. A way through the two files goes along a diagonal
-// (the number of lines left behind in the old one less those in the new one) as
-// long as lines are equal, and to the next one with each change. We follow the
-// farthest such ways with one change, two, three and so on from both ends until
-// they meet. If that takes too long we settle for the farthest we got.
+// middle finds that midpoint. A path through the two files follows a diagonal (the old lines consumed
+// minus the new ones) while lines are equal, and changes to an adjacent one with each edit. The search
+// extends the furthest paths with one, two, three and more edits from both ends until they meet. If that
+// takes too long, it uses the furthest point.
 func (m *matcher) middle(a, aEnd, b, bEnd int) (x, y int) {
 	f := ways{far: m.forth, zero: len(m.b.lines) + 1, least: a - bEnd, most: aEnd - b, low: a - b, high: a - b}
 	r := ways{far: m.back, zero: len(m.b.lines) + 1, least: a - bEnd, most: aEnd - b, low: aEnd - bEnd, high: aEnd - bEnd}
@@ -176,19 +170,19 @@ func (m *matcher) middle(a, aEnd, b, bEnd int) (x, y int) {
 	}
 }
 
-// ways is how far one can get on each diagonal from low to high, every second
-// of them. None lies beyond least and most.
+// ways holds the furthest positions on every second diagonal from low to high, limited to least and
+// most.
 type ways struct {
 	far                    []int
-	zero                   int // where diagonal 0 is in far
+	zero                   int // index of diagonal 0 in far
 	least, most, low, high int
 }
 
 func (w *ways) get(d int) int { return w.far[w.zero+d] }
 func (w *ways) set(d, x int)  { w.far[w.zero+d] = x }
 
-// widen goes on to one more diagonal at each side, or to one less where there
-// is none. The ones next to them count as unreached.
+// widen adds a diagonal on each side, or drops one at the limit. Diagonals next to the range count as
+// unreached.
 func (w *ways) widen(unreached int) {
 	if w.low > w.least {
 		w.low--
@@ -204,7 +198,7 @@ func (w *ways) widen(unreached int) {
 	}
 }
 
-// farthest is the point that lies farthest from where its way began.
+// farthest returns the point furthest from the start of its path.
 func farthest(f, r ways, a, aEnd, b, bEnd int) (x, y int) {
 	gone := -1
 	for d := f.low; d <= f.high; d += 2 {
@@ -222,15 +216,14 @@ func farthest(f, r ways, a, aEnd, b, bEnd int) (x, y int) {
 	return x, y
 }
 
-// Lines that come or go among equal ones can often be told in several ways: of
-// "a b b c" it may be the first b that is new, or the second. People read best
-// what begins where a paragraph or a block does.
+// Inserted or deleted lines among equal ones are ambiguous: of "a b b c" the first or the second b may
+// be new. A change is most readable if it begins where a paragraph or a block does.
 
-// maxSlide is how far an edit is moved.
+// maxSlide limits how far an edit moves.
 const maxSlide = 200
 
-// slide is by how many lines the run from from to to is best moved, between low
-// and high.
+// slide returns by how many lines, between low and high, to move the run from "from" to "to" for
+// readability.
 func slide(lines []string, from, to, low, high int) (by int) {
 	up, down := 0, 0
 	for up > -maxSlide && from+up > low && lines[from+up-1] == lines[to+up-1] {
@@ -249,8 +242,8 @@ func slide(lines []string, from, to, low, high int) (by int) {
 	return by
 }
 
-// roughness is how badly a run begins or ends before line i: well where a line
-// stands far to the left, better still behind an empty one.
+// roughness rates a boundary before line i: better the less the line is indented, best after an empty
+// line.
 func roughness(lines []string, i int) int {
 	const tab, blank, inside = 8, 3, 2
 	if i == 0 || i == len(lines) {

@@ -10,16 +10,15 @@ import (
 )
 
 const (
-	nearLines  = 8      // wanted lines that are compared
-	nearWidth  = 200    // bytes of a line that are compared
-	nearSearch = 50_000 // lines of a file that are looked at
-	nearEnough = 0.5    // how alike lines must be to be worth showing
-	landmark   = 4      // letters and digits of a line by which a place can be told
+	nearLines  = 8      // expected lines to compare
+	nearWidth  = 200    // bytes per line to compare
+	nearSearch = 50_000 // lines of a file to search
+	nearEnough = 0.5    // minimum similarity worth showing
+	landmark   = 4      // letters and digits that make a line distinctive
 )
 
-// Nearest is the place in the lines of a file that comes nearest to lines which
-// are not there: its first line, how many there are, and why they differ if that
-// can be told. It is zero lines long if nothing comes near.
+// Nearest finds the lines of a file most similar to lines that are not in it: the first line, their
+// number, and the difference if it is identifiable. It returns n = 0 if none is similar.
 func Nearest(lines, wanted []string) (at, n int, why string) {
 	lines = lines[:min(len(lines), nearSearch)]
 	wanted, why = misspelt(lines, wanted)
@@ -32,7 +31,7 @@ func Nearest(lines, wanted []string) (at, n int, why string) {
 	for i, l := range lines {
 		have[i] = compared(l)
 	}
-	best := 0.0 // one point for each line that is equal but for case and the space around it
+	best := 0.0 // one point per line that equals ignoring case and surrounding space
 	for i := range have {
 		score := 0.0
 		for j, w := range want[:min(len(want), len(have)-i)] {
@@ -53,8 +52,7 @@ func Nearest(lines, wanted []string) (at, n int, why string) {
 	return at, n, why
 }
 
-// byLandmark is where the longest of the wanted lines that is in the file puts
-// them, -1 if none is.
+// byLandmark returns where the longest wanted line found in the file places them, or -1.
 func byLandmark(lines, wanted []string) (at int) {
 	at, longest := -1, ""
 	for i, w := range wanted {
@@ -83,8 +81,7 @@ func compared(line string) string {
 	return strings.ToLower(strings.Map(PlainForm, line))
 }
 
-// resemblance compares two lines by what they have in common at both ends, from 0
-// to 1.
+// resemblance compares two lines by their common prefix and suffix, from 0 to 1.
 func resemblance(a, b string) float64 {
 	if a == b {
 		return 1
@@ -99,8 +96,8 @@ func resemblance(a, b string) float64 {
 	return 0.99 * float64(head+tail) / float64(max(len(a), len(b)))
 }
 
-// misspelt are the wanted lines as they stand in the file, if they do but for
-// the way they were written down, and what is wrong with that.
+// misspelt returns the wanted lines as in the file, if they differ only in how they were written down,
+// and what is wrong.
 func misspelt(lines, wanted []string) ([]string, string) {
 	given := strings.Join(wanted, "\n")
 	text := strings.Join(lines, "\n")
@@ -125,7 +122,7 @@ func misspelt(lines, wanted []string) ([]string, string) {
 
 var unescape = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\"`, `"`, `\'`, `'`, "\\`", "`")
 
-// whyNot says why lines that come near are not the wanted ones.
+// whyNot says why similar lines are not the wanted ones.
 func whyNot(have, wanted, all []string) string {
 	for _, given := range all {
 		line := strings.Trim(given, " \t/*#<>!-;{}")
@@ -148,8 +145,7 @@ func whyNot(have, wanted, all []string) string {
 	return ""
 }
 
-// differs names the first character in which a line of the file differs from
-// the one that was given, if that cannot be seen, or is not looked at.
+// differs names the first differing character of two lines, if it is invisible or easily overlooked.
 func differs(have, given string) string {
 	if have != given && strings.EqualFold(have, given) {
 		return "letter case differs"
@@ -167,14 +163,13 @@ func differs(have, given string) string {
 	return ""
 }
 
-// unseen reports whether a character is easily taken for another one.
+// unseen reports whether a character is easily mistaken for another.
 func unseen(r rune) bool {
 	return r < ' ' || r > unicode.MaxASCII && !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// PlainForm is the character that models write for one that people's editors
-// put in its place. Each stands for exactly one, so that places in a text and
-// in its plain form can be told from each other by counting characters.
+// PlainForm returns the character that models write in place of a typographic one from an editor. It
+// maps one character to one, so that positions in a text and its plain form correspond.
 func PlainForm(r rune) rune {
 	switch r {
 	case '‘', '’', '‚', '‛', '′', '´', 'ʼ':

@@ -8,68 +8,63 @@ import (
 	"strings"
 )
 
-// Patch is a list of changes to files, in the order they are to be made.
+// Patch is a list of file changes, in order.
 type Patch []File
 
 // File is what a patch does to one file.
 type File struct {
-	// Old and New are its names before and after. An empty Old makes a new
-	// file, an empty New deletes it, two different ones move it.
+	// Old and New are its names before and after. An empty Old creates a file, an empty New deletes it, two
+	// different names move it.
 	Old, New string
 	Hunks    []Hunk
-	// Whole is set for a deletion that does not say what it deletes.
+	// Whole is set for a deletion without content.
 	Whole bool
-	// Mode is what the patch says of the file's mode.
+	// Mode is the file mode that the patch requests.
 	Mode Mode
 }
 
-// Mode is what a patch says of a file's mode: all that git tells apart is
-// whether it can be run as a program.
+// Mode is the mode in a patch: git only distinguishes executable files.
 type Mode uint8
 
 const (
-	AsItIs     Mode = iota // nothing is said
-	Plain                  // it cannot be run
-	Executable             // it can
+	AsItIs     Mode = iota // not specified
+	Plain                  // not executable
+	Executable             // executable
 )
 
-// Hunk is one run of lines and what becomes of them.
+// Hunk is a run of lines and their changes.
 type Hunk struct {
-	Line    int      // where its old lines begin, from 1; 0 if it does not say
-	After   []string // lines to pass first, one after the other
-	AtEnd   bool     // its old lines are the last of the file
+	Line    int      // first old line, from 1; 0 if not given
+	After   []string // lines to skip to first, in order
+	AtEnd   bool     // its old lines end the file
 	Counted bool     // its header counts no old lines, so Line is the one before
-	Open    bool     // it may go to the end of the file if nothing says where
+	Open    bool     // may go to the end of the file if its place is not given
 	Lines   []Line
-	// Unspaced is how its lines read if those of context were written without
-	// the space before them; nil if they all have it.
+	// Unspaced are its lines if context was written without the leading space; nil if all context has it.
 	Unspaced []Line
 }
 
-// Line is one line of a hunk: Op is ' ' for one that stays, '-' for one that
-// goes and '+' for one that comes.
+// Line is one line of a hunk: Op is ' ' for context, '-' for a deletion and '+' for an addition.
 type Line struct {
 	Op   byte
-	Text string // without its end
-	Bare bool   // it ends with the file, without a line end
+	Text string // without the line end
+	Bare bool   // last line of the file, without a line end
 }
 
 const (
 	maxPatch = 4 << 20 // bytes of a patch
-	maxFiles = 1000    // files in it
+	maxFiles = 1000    // files in a patch
 )
 
-// ParseFor reads a patch: unified diffs of one or more files, as diff and git
-// write them, the form that begins with "*** Begin Patch", or blocks of lines
-// to search and lines to replace them by. Counts and line numbers may be wrong,
-// and what stands around the diffs is passed over. It need not name its file if
-// it is for the one at path.
+// ParseFor parses a patch: unified diffs of one or more files from diff or git, the form that begins
+// with "*** Begin Patch", or search-and-replace blocks. It tolerates wrong counts and line numbers, and
+// skips text around the diffs. A patch for the file at path need not name it.
 func ParseFor(path, text string) (Patch, error) {
 	if len(text) > maxPatch {
 		return nil, fmt.Errorf("the patch is too long (%d bytes, at most %d)", len(text), maxPatch)
 	}
 	if n := strings.Count(text, "\n"); n > 0 && strings.Count(text, "\r\n") == n {
-		text = strings.ReplaceAll(text, "\r\n", "\n") // the patch's own line ends, not the file's
+		text = strings.ReplaceAll(text, "\r\n", "\n") // line ends of the patch, not of the file
 	}
 	r := &reader{lines: strings.Split(text, "\n"), path: path}
 	parse := r.unified
@@ -100,12 +95,12 @@ func ParseFor(path, text string) (Patch, error) {
 type reader struct {
 	lines []string
 	at    int
-	path  string // the file of what names none
+	path  string // file of hunks without a name
 }
 
 func (r *reader) done() bool { return r.at >= len(r.lines) }
 
-// peek is the line n ahead, "" beyond the end.
+// peek returns the line n ahead, or "" beyond the end.
 func (r *reader) peek(n int) string {
 	if r.at+n >= len(r.lines) {
 		return ""
@@ -113,8 +108,7 @@ func (r *reader) peek(n int) string {
 	return r.lines[r.at+n]
 }
 
-// seek moves to the first line with one of the prefixes, if there is one that
-// no diff comes before.
+// seek moves to the first line with one of the prefixes, unless a diff comes first.
 func (r *reader) seek(prefixes ...string) bool {
 	for i, l := range r.lines {
 		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(strings.TrimLeft(l, " \t"), p) }) {
@@ -152,7 +146,7 @@ func (r *reader) unified() (p Patch, err error) {
 	return p, nil
 }
 
-// headers reports whether the names of a file stand n lines ahead.
+// headers reports whether a file header is n lines ahead.
 func (r *reader) headers(n int) bool {
 	return strings.HasPrefix(r.peek(n), "--- ") && strings.HasPrefix(r.peek(n+1), "+++ ")
 }
@@ -197,8 +191,7 @@ func (r *reader) hunks() (list []Hunk, err error) {
 	return list, nil
 }
 
-// gitHeader reads the lines that git writes before a diff, and the names and
-// the mode they give.
+// gitHeader parses git's lines before a diff, with the names and mode.
 func (r *reader) gitHeader() (from, to string, mode Mode, err error) {
 	from, to = gitNames(strings.TrimPrefix(r.peek(0), "diff --git "))
 	for r.at++; !r.done() && !r.headers(0) && !strings.HasPrefix(r.peek(0), "diff --git "); r.at++ {
@@ -229,8 +222,7 @@ func (r *reader) gitHeader() (from, to string, mode Mode, err error) {
 	return from, to, mode, nil
 }
 
-// header is the part of a line of git's header that tells what it is, and the
-// rest of it; both are empty if it is none that matters.
+// header splits a line of git's header into its keyword and the rest; both are empty for other lines.
 func header(line string) (key, value string) {
 	for _, k := range []string{"rename from ", "rename to ", "copy from ", "new file mode ", "deleted file mode ", "new mode ", "index ", "Binary files ", "GIT binary patch"} {
 		if v, ok := strings.CutPrefix(line, k); ok {
@@ -254,7 +246,7 @@ func modeOf(s string) (Mode, error) {
 	return AsItIs, errors.New("not a file mode; use 100644 or 100755")
 }
 
-// gitNames parts "a/x b/x", whose two names are the same but for the prefix.
+// gitNames splits "a/x b/x", whose two names differ only in the prefix.
 func gitNames(s string) (from, to string) {
 	if strings.HasPrefix(s, `"`) || strings.HasSuffix(s, `"`) {
 		if i := strings.Index(s, `" "`); i > 0 {
@@ -271,7 +263,7 @@ func gitNames(s string) (from, to string) {
 	return "", ""
 }
 
-// sides are the names in a header, without what diff and git put around them.
+// sides returns the names in a header without the decoration of diff and git.
 func sides(old, new string) (from, to string) {
 	from, to = unquoted(stamped(old)), unquoted(stamped(new))
 	a, okA := strings.CutPrefix(from, "a/")
@@ -288,7 +280,7 @@ func sides(old, new string) (from, to string) {
 	return from, to
 }
 
-// stamped takes from a name the time that may follow it.
+// stamped removes the time that may follow a name.
 func stamped(s string) string {
 	s, _, _ = strings.Cut(s, "\t")
 	return strings.TrimRight(s, " ")
@@ -303,8 +295,8 @@ func unquoted(s string) string {
 	return s
 }
 
-// hunk reads one hunk of a unified diff. Its counts are believed if they fit
-// the lines that follow; else it goes on as far as lines look like its own.
+// hunk parses one hunk of a unified diff. It trusts the counts if they fit the lines; otherwise the hunk
+// extends as far as lines look like its own.
 func (r *reader) hunk() (h Hunk, err error) {
 	began := r.at + 1
 	oldN, newN := r.ranges(&h)
@@ -313,7 +305,7 @@ func (r *reader) hunk() (h Hunk, err error) {
 		h.Lines = r.body(n)
 	} else {
 		h.Counted = false
-		n := 0 // lines ahead that look like those of a hunk
+		n := 0 // following lines that look like hunk lines
 		for r.at+n < len(r.lines) && op(r.peek(n)) != 0 && !(r.headers(n) && strings.HasPrefix(r.peek(n+2), "@@")) {
 			n++
 		}
@@ -325,8 +317,7 @@ func (r *reader) hunk() (h Hunk, err error) {
 	return h, nil
 }
 
-// ranges reads "@@ -3,4 +3,5 @@ anything". Where the numbers are missing the
-// counts are -1.
+// ranges parses "@@ -3,4 +3,5 @@ anything". Missing counts are -1.
 func (r *reader) ranges(h *Hunk) (oldN, newN int) {
 	fields := strings.Fields(r.peek(0))
 	if len(fields) < 3 {
@@ -341,7 +332,7 @@ func (r *reader) ranges(h *Hunk) (oldN, newN int) {
 	return oldN, newN
 }
 
-// numbers reads "-3,4"; a missing count is one.
+// numbers parses "-3,4"; a missing count is one.
 func numbers(s, sign string) (line, n int, ok bool) {
 	s, ok = strings.CutPrefix(s, sign)
 	if !ok {
@@ -356,8 +347,7 @@ func numbers(s, sign string) (line, n int, ok bool) {
 	return line, n, err == nil && line >= 0 && n >= 0
 }
 
-// counted is how many lines make up a hunk of the given counts, -1 if they do
-// not add up.
+// counted returns how many lines a hunk with these counts has, or -1 if the counts do not fit.
 func (r *reader) counted(oldN, newN int) int {
 	n := 0
 	for ; oldN > 0 || newN > 0; n++ {
@@ -386,8 +376,8 @@ func (r *reader) counted(oldN, newN int) int {
 	return n
 }
 
-// op is what a line of a hunk does, 0 if it cannot be one. An empty line is
-// an empty line of context that lost its space.
+// op returns the operation of a hunk line, or 0 if it is not one. An empty line is empty context that
+// lost its space.
 func op(line string) byte {
 	if line == "" {
 		return ' '
@@ -414,8 +404,7 @@ func (r *reader) body(n int) (lines []Line) {
 	return lines
 }
 
-// trimmed drops empty lines of context at the end: they are more likely what
-// separates the hunk from what follows.
+// trimmed drops trailing empty context: it more likely separates the hunk from the next text.
 func trimmed(lines []Line) []Line {
 	for n := len(lines); n > 0 && lines[n-1] == (Line{Op: ' '}); n = len(lines) {
 		lines = lines[:n-1]

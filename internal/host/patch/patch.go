@@ -1,10 +1,9 @@
-// Package patch makes, reads and applies patches. It only computes: files go in
-// and come out as bytes, and whoever calls it reads and writes them.
+// Package patch creates, parses and applies patches. It only computes: files are passed as bytes, and
+// callers do the reading and writing.
 //
-// A patch is applied where its lines say and nowhere else: a hunk that does not
-// match, or that matches in several places, is an error that says which hunk of
-// which file, what it expected and what comes nearest. Lines a patch does not
-// change keep every byte they have, line ends and byte order mark included.
+// A patch applies only where its lines match: a hunk that does not match, or matches in several places,
+// is an error that names the hunk and file, the expected lines and the nearest ones. Unchanged lines
+// keep every byte, including line ends and the byte order mark.
 package patch
 
 import (
@@ -17,25 +16,24 @@ import (
 )
 
 const (
-	devNull      = "/dev/null" // the name of the side on which a file does not exist
-	contextLines = 3           // how many lines a diff shows around a change
-	block        = 4096        // how many bytes are compared at a time
+	devNull      = "/dev/null" // name for a side without a file
+	contextLines = 3           // context lines around a change
+	block        = 4096        // bytes compared at a time
 )
 
-// Unified is the diff from old to new of the file at path, and how many lines
-// it adds and deletes. A nil old or new, unlike an empty one, means that there
-// is no file on that side. Equal sides give an empty text. The diff of a file
-// that is not text only says that it differs.
+// Unified returns the diff from old to new of the file at path, and how many lines it adds and deletes.
+// A nil old or new, unlike an empty one, means that the file does not exist on that side. Equal sides
+// give an empty text. The diff of a binary file only says that it differs.
 func Unified(path string, old, new []byte) (text string, added, deleted int) {
 	return Change{Path: path, Old: old, New: new}.Diff(AsItIs)
 }
 
-// Diff is [Unified] for a change that may also give the file another name, and
-// another mode unless that is AsItIs.
+// Diff is [Unified] for a change that may also rename the file, or change its mode unless that is
+// AsItIs.
 func (c Change) Diff(mode Mode) (text string, added, deleted int) {
 	from := cmp.Or(c.From, c.Path)
 	body, added, deleted := unified(sideName("a/", from, c.Old), sideName("b/", c.Path, c.New), c.Old, c.New)
-	// Where its lines do not say all, a header stands before the diff.
+	// Changes beyond lines need a git header before the diff.
 	bits := map[Mode]string{AsItIs: "100644", Plain: "100644", Executable: "100755"}
 	switch {
 	case c.Old == nil && c.New == nil:
@@ -73,13 +71,13 @@ func unified(from, to string, old, new []byte) (text string, added, deleted int)
 	return w.out.String(), w.added, w.deleted
 }
 
-// compare finds what makes new of old: the edits of each hunk.
+// compare returns the edits from old to new, grouped by hunk.
 func compare(old, new []byte) (w hunks, all [][]edit) {
 	head, tail := alike(old, new)
 	w = hunks{old: linesOf(old[head : len(old)-tail]), new: linesOf(new[head : len(new)-tail]), skipped: bytes.Count(old[:head], []byte("\n"))}
 	list := edits(w.old, w.new)
-	// The lines around them, which are the same on both sides, are needed too: an edit may have come to stand at the
-	// edge, and without as much context as there is git takes it to be at the edge of the file.
+	// Equal lines around the edits are also needed: an edit may have moved to the edge, and with too little
+	// context git would assume the edge of the file.
 	w.begin = head
 	for n := contextLines; n > 0 && w.begin > 0; n-- {
 		w.begin = bytes.LastIndexByte(old[:w.begin-1], '\n') + 1
@@ -108,7 +106,7 @@ func compare(old, new []byte) (w hunks, all [][]edit) {
 	return w, all
 }
 
-// Hunks counts the hunks of the diff from old to new.
+// Hunks returns the number of hunks in the diff from old to new.
 func Hunks(old, new []byte) int {
 	if old == nil || new == nil || bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(new, 0) >= 0 {
 		return 1
@@ -120,8 +118,7 @@ func Hunks(old, new []byte) int {
 	return len(all)
 }
 
-// Some is what old becomes if of the hunks that lead to new only those are made
-// that take says, which are counted from 1. Neither side is nil.
+// Some applies to old only the hunks for which take returns true, counted from 1. Neither side is nil.
 func Some(old, new []byte, take func(hunk int) bool) []byte {
 	w, all := compare(old, new)
 	out := slices.Clone(old[:w.begin])
@@ -149,16 +146,15 @@ func Some(old, new []byte, take func(hunk int) bool) []byte {
 	return append(out, old[end:]...)
 }
 
-// edits lists what makes new of old, in order.
+// edits returns the edits from old to new, in order.
 func edits(old, new []string) []edit {
 	return editsWith(max(leastPatience, min(mostPatience, work/(len(old)+len(new)+1))), old, new)
 }
 
-// Match tells for every line of new which line of old it is, or -1 if it is a
-// new one.
+// Match returns, for every line of new, the index of the same line in old, or -1 if it is new.
 func Match(old, new []string) []int {
 	from := make([]int, 0, len(new))
-	at := 0 // in old
+	at := 0 // index in old
 	for at < len(old) && at < len(new) && old[at] == new[at] {
 		from = append(from, at)
 		at++
@@ -187,12 +183,12 @@ func linesOf(b []byte) []string { return slices.Collect(strings.Lines(string(b))
 
 type hunks struct {
 	old, new       []string
-	begin, skipped int // bytes and lines before those that are looked at
+	begin, skipped int // bytes and lines before the compared part
 	out            strings.Builder
 	added, deleted int
 }
 
-// hunk writes edits that stand near each other, with the lines around them.
+// hunk writes nearby edits with their context.
 func (w *hunks) hunk(list []edit) {
 	first, last := list[0], list[len(list)-1]
 	before, after := min(contextLines, first.a), min(contextLines, len(w.old)-last.aEnd)
@@ -209,8 +205,8 @@ func (w *hunks) hunk(list []edit) {
 	w.lines(' ', w.old[at:last.aEnd+after])
 }
 
-// span is a range of lines as a hunk names it: its first, counted from one, and
-// how many there are. Of none it is the line before.
+// span formats a range of lines for a hunk header: the first line, from one, and their number. An empty
+// range names the line before.
 func (w *hunks) span(from, to int) string {
 	n := to - from
 	if n > 0 {
@@ -229,9 +225,8 @@ func (w *hunks) lines(op byte, lines []string) {
 	}
 }
 
-// alike is how many bytes at the beginning and at the end of two files are the
-// same and not needed to show how they differ: whole lines, without those that
-// give context.
+// alike returns how many bytes at the start and the end of two files are equal and not needed in a diff:
+// whole lines, except for context.
 func alike(old, new []byte) (head, tail int) {
 	short := min(len(old), len(new))
 	for head+block <= short && bytes.Equal(old[head:head+block], new[head:head+block]) {
@@ -270,8 +265,7 @@ func sideName(prefix, path string, side []byte) string {
 	return nameOf(prefix + path)
 }
 
-// nameOf is a name as it stands in a diff: quoted as git does if it would be
-// misread.
+// nameOf returns a name as written in a diff: quoted like git where it would be misread.
 func nameOf(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -290,14 +284,14 @@ func nameOf(name string) string {
 	return `"` + b.String() + `"`
 }
 
-// Bounds of a diff that goes to a model.
+// Limits of a diff for a model.
 const (
 	MaxLines = 80
 	MaxChars = 8000
 )
 
-// Cut shortens text to at most so many lines and characters, between lines if
-// it can, and reports whether it had to.
+// Cut limits text to a number of lines and characters, between lines if possible, and reports whether it
+// cut.
 func Cut(text string, lines, chars int) (string, bool) {
 	end, limit := 0, 0
 	for ; lines > 0 && end < len(text); lines-- {

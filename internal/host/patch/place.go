@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	maxPlaces = 10 // how many places an error names
-	maxShown  = 8  // how many lines an error shows of what was expected, and of what comes nearest
+	maxPlaces = 10 // places named in an error
+	maxShown  = 8  // lines an error shows, both expected and nearest
 )
 
-// likeness is how much alike lines must be to count as the same.
+// likeness is how strictly lines must match.
 type likeness int
 
 const (
-	exact      likeness = iota // to the byte
-	lineEnds                   // but for line ends and a byte order mark
-	whiteSpace                 // but for white space at the end, too
+	exact      likeness = iota // every byte
+	lineEnds                   // ignoring line ends and a byte order mark
+	whiteSpace                 // also ignoring trailing white space
 )
 
 func (how likeness) key(raw string) string {
@@ -32,8 +32,7 @@ func (how likeness) key(raw string) string {
 	return strings.TrimRight(strings.TrimPrefix(raw, mark), " \t\r\n")
 }
 
-// place finds the one place where a hunk belongs: the index of the first line
-// it speaks of, and how its lines had to be compared to fit.
+// place finds the one place for a hunk: the index of its first line, and how strictly its lines matched.
 func (s *sheet) place(h Hunk) (at int, how likeness, err error) {
 	want := h.old()
 	if len(want) == 0 {
@@ -48,8 +47,8 @@ func (s *sheet) place(h Hunk) (at int, how likeness, err error) {
 		if len(places) == 1 {
 			return places[0], how, nil
 		}
-		// The hunk may give a number. If the hunks before were found elsewhere than they said, it is moved as they were,
-		// and must not fit both ways.
+		// The hunk may give a line number. If earlier hunks were found elsewhere, it may be shifted like them,
+		// but must not match both ways.
 		said, moved := h.Line-1, h.Line-1+s.shift
 		isSaid, isMoved := slices.Contains(places, said), slices.Contains(places, moved)
 		switch numbered := h.Line > 0 && len(h.After) == 0; {
@@ -63,8 +62,8 @@ func (s *sheet) place(h Hunk) (at int, how likeness, err error) {
 	return 0, how, s.missing(want)
 }
 
-// gap is where a hunk goes that expects no lines: into an empty file, behind
-// the line it names or counts, or to the end.
+// gap returns the place of a hunk without old lines: in an empty file, after the line it names or
+// counts, or at the end.
 func (s *sheet) gap(h Hunk) (int, error) {
 	switch {
 	case len(h.After) > 0:
@@ -90,12 +89,12 @@ func (s *sheet) gap(h Hunk) (int, error) {
 	return 0, errNoContext
 }
 
-// places lists where the wanted lines are and the hunks before left them alone.
+// places returns where the wanted lines match lines that earlier hunks did not touch.
 func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
 	keys := make([]string, len(want))
 	for i, l := range want {
 		if keys[i] = l.Text; !l.Bare {
-			keys[i] += "\n" // as it would stand in the file
+			keys[i] += "\n" // as in the file
 		}
 		keys[i] = how.key(keys[i])
 	}
@@ -108,7 +107,7 @@ func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
 		for n < len(keys) && how.key(s.lines[at+n]) == keys[n] {
 			n++
 		}
-		free, next := n == len(keys), at // no line of the hunk has gone, and nothing has come where it wants to add
+		free, next := n == len(keys), at // no line was deleted, and nothing inserted where the hunk inserts
 		for i := 0; free && i < len(h.Lines); i++ {
 			if h.Lines[i].Op == '+' {
 				free = len(s.come[next]) == 0
@@ -124,9 +123,9 @@ func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
 	if len(h.After) == 0 {
 		return places
 	}
-	var kept []int // the first behind each chance to pass the lines that are to be passed
+	var kept []int // the first place after each match of h.After
 	for _, end := range s.behind(h.After) {
-		i, _ := slices.BinarySearch(places, end-1) // the last line passed may be given again
+		i, _ := slices.BinarySearch(places, end-1) // the hunk may repeat the last line of h.After
 		if i < len(places) && !slices.Contains(kept, places[i]) {
 			kept = append(kept, places[i])
 		}
@@ -134,8 +133,7 @@ func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
 	return kept
 }
 
-// behind lists the places right behind the last of the lines to be passed, for
-// each way to pass them in order.
+// behind returns the positions right after the last of the given lines, for each match in order.
 func (s *sheet) behind(after []string) (ends []int) {
 	next := 0
 	for i, l := range s.lines {
@@ -159,8 +157,7 @@ func several(places []int) error {
 	return fmt.Errorf("matches %d places (lines %s); add lines around it to pick one", len(places), strings.Join(lines, ", "))
 }
 
-// missing says that the wanted lines are not in the file and shows what comes
-// nearest.
+// missing returns an error with the missing lines and the nearest ones.
 func (s *sheet) missing(want []Line) error {
 	var b strings.Builder
 	b.WriteString("the file does not contain exactly these lines:")

@@ -1,10 +1,9 @@
-// Package pathfind finds files of a tree by some letters of their paths, while
-// these are typed.
+// Package pathfind finds files of a tree by some letters of their paths, as the user types them.
 //
-// What it promises:
-//   - Nobody waits for the tree: it is read beside the callers, kept, and read
-//     anew while the old list serves. What has been read so far can be found.
-//   - A letter more costs what the letters before it left over.
+// It guarantees:
+//   - Callers never wait for the tree: it is read in the background, cached, and
+//     re-read while the old list serves. Paths read so far can be found.
+//   - One more letter only searches the results of the letters before.
 package pathfind
 
 import (
@@ -16,14 +15,14 @@ import (
 )
 
 const (
-	most      = 500_000     // paths of a tree that are known
-	freshness = time.Second // how long a list is as good as new
-	share     = 20          // reading takes at most one part of so many of the time
-	pieces    = 4096        // paths that are taken in together
+	most      = 500_000     // limit on paths of a tree
+	freshness = time.Second // how long a list counts as fresh
+	share     = 20          // reading takes at most 1/share of the time
+	pieces    = 4096        // paths added in one batch
 )
 
-// Finder knows the paths of a tree. It is safe for concurrent use. [Finder.Close]
-// ends what it does beside its callers.
+// Finder searches the paths of a tree. It is safe for concurrent use. [Finder.Close] ends its background
+// work.
 type Finder struct {
 	list func(ctx context.Context, each func(path string) bool)
 	now  func() time.Time
@@ -34,33 +33,33 @@ type Finder struct {
 
 	mu    sync.Mutex // guards the fields below
 	paths []path
-	ready chan struct{} // closed when the tree has been read once; nil before it is first asked for
-	busy  bool          // it is being read
-	due   time.Time     // when it may be read again
-	steps []step        // what was found for the beginnings of what was last typed
+	ready chan struct{} // closed after the first full read; nil before the first use
+	busy  bool          // a read is in progress
+	due   time.Time     // earliest time of the next read
+	steps []step        // results for the prefixes of the last input
 }
 
-// step is what is left of the tree after some letters.
+// step holds the paths that match a prefix of the input.
 type step struct {
 	typed string
 	found []int32 // indices of paths
 }
 
-// New makes a finder of the paths that list gives: the near before the far, those
-// of folders with a slash at their end.
+// New returns a finder for the paths that list yields: near ones before far ones, folders with a
+// trailing slash.
 func New(list func(ctx context.Context, each func(path string) bool), now func() time.Time) *Finder {
 	f := &Finder{list: list, now: now}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f
 }
 
-// Close ends reading.
+// Close stops reading.
 func (f *Finder) Close() {
 	f.stop()
 	f.reading.Wait()
 }
 
-// Wait waits until the tree has been read once, or ctx ends.
+// Wait waits until the tree was read once, or ctx ends.
 func (f *Finder) Wait(ctx context.Context) {
 	f.mu.Lock()
 	f.refresh()
@@ -72,20 +71,19 @@ func (f *Finder) Wait(ctx context.Context) {
 	}
 }
 
-// Changed says that the tree may be another by now: it is read again as soon as something
-// is looked for.
+// Changed reports that the tree may have changed: the next search reads it again.
 func (f *Finder) Changed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.due = time.Time{}
 }
 
-// Find is at most limit of the paths that have the letters of typed in their
-// order, the best first. More says that the tree has not been read to its end yet.
+// Find returns at most limit paths that contain the letters of typed in order, the best first. more
+// reports that the tree is not completely read yet.
 func (f *Finder) Find(typed string, limit int) (found []string, more bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.refresh() // what is there by now may be meant
+	f.refresh() // the user may mean a new path
 	select {
 	case <-f.ready:
 	default:
@@ -106,8 +104,7 @@ func (f *Finder) Find(typed string, limit int) (found []string, more bool) {
 	return found, more || f.busy && len(found) == 0
 }
 
-// refresh reads the tree unless that is under way or was done just now. The
-// caller holds mu.
+// refresh reads the tree unless that is in progress or recent. The caller holds mu.
 func (f *Finder) refresh() {
 	first := f.ready == nil
 	if first {
@@ -120,7 +117,7 @@ func (f *Finder) refresh() {
 	f.reading.Go(func() { f.read(first) })
 }
 
-// read reads the tree. The first time what has been read can be found at once.
+// read reads the tree. During the first read, paths can be found immediately.
 func (f *Finder) read(first bool) {
 	began := f.now()
 	var all []path
@@ -145,7 +142,7 @@ func (f *Finder) read(first bool) {
 	f.due = f.now().Add(max(freshness, share*f.now().Sub(began)))
 }
 
-// take takes paths in, behind those that are known or in their place.
+// take adds paths, or replaces the known paths if instead is set.
 func (f *Finder) take(paths []path, instead bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,11 +152,10 @@ func (f *Finder) take(paths []path, instead bool) {
 	f.paths, f.steps = append(f.paths, paths...), nil
 }
 
-// match is a path and how far it is from what was typed.
+// match is a path and its distance from the input.
 type match struct{ path, rank int }
 
-// narrow finds the best paths among those that the letters before left over. The
-// caller holds mu.
+// narrow returns the best paths among those that match the previous letters. The caller holds mu.
 func (f *Finder) narrow(q query, limit int) (best []match) {
 	for len(f.steps) > 0 && !strings.HasPrefix(q.want, f.steps[len(f.steps)-1].typed) {
 		f.steps = f.steps[:len(f.steps)-1]

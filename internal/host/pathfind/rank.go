@@ -5,13 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// path is a path as it is looked at.
+// path is a path prepared for matching.
 type path struct {
 	text   string
-	low    string // in small letters
-	base   int    // where its last part begins in low
+	low    string // lower case
+	base   int    // start of the last element in low
 	has    letters
-	hidden bool // a part of it begins with a dot
+	hidden bool // some element begins with a dot
 }
 
 func newPath(text string) path {
@@ -22,7 +22,7 @@ func newPath(text string) path {
 	return p
 }
 
-// letters says which letters a text may have.
+// letters is a set of letters that a text may contain.
 type letters uint64
 
 func lettersOf(s string) (l letters) {
@@ -40,7 +40,7 @@ func lettersOf(s string) (l letters) {
 	return l
 }
 
-// query is what was typed.
+// query is the user's input.
 type query struct {
 	want string
 	each []string // its characters
@@ -58,8 +58,8 @@ func newQuery(typed string) query {
 	return q
 }
 
-// How far a path is from what was typed: the letters stand together in its last
-// part, elsewhere in it, or apart.
+// Distances of a path from the input: the letters are together in its last element, together elsewhere,
+// or apart.
 const (
 	isName = iota * 2
 	beginsName
@@ -70,8 +70,8 @@ const (
 	apart
 )
 
-// rank is how far p is from what was typed; not ok if it does not have its
-// letters in their order. The folder that was typed itself is not looked for.
+// rank returns the distance of p from the input; ok is false if p lacks its letters in order. The typed
+// folder itself never matches.
 func (q *query) rank(p *path) (rank int, ok bool) {
 	if q.has&^p.has != 0 || strings.HasSuffix(p.low, "/") && p.low == q.want {
 		return 0, false
@@ -102,14 +102,14 @@ func (q *query) rank(p *path) (rank int, ok bool) {
 	if p.hidden && !q.dots {
 		rank += beginsName - isName
 	}
-	if strings.HasSuffix(p.low, "/") { // a file is meant more often
+	if strings.HasSuffix(p.low, "/") { // files are more likely
 		rank++
 	}
 	return rank, true
 }
 
-// scattered finds the letters in their order from a place on, and counts where
-// they stand apart: less if a word begins there.
+// scattered finds the letters in order from a position on, and counts the gaps between them: less where
+// a word begins.
 func (q *query) scattered(p *path, from int) (gaps int, ok bool) {
 	at := from
 	for _, c := range q.each {
@@ -119,8 +119,8 @@ func (q *query) scattered(p *path, from int) (gaps int, ok bool) {
 		}
 		at += i + len(c)
 	}
-	// From the last letter back, so that they stand close to each other
-	next := -1 // where the letter behind was found
+	// From the last letter back, so that the letters are close together
+	next := -1 // position of the following letter
 	for i := len(q.each) - 1; i >= 0; i-- {
 		c := q.each[i]
 		at = from + strings.LastIndex(p.low[from:at], c)

@@ -10,22 +10,20 @@ import (
 	"strings"
 )
 
-// Git itself is asked what is configured, so that every form a configuration can
-// have counts as git reads it: includes, conditions, work trees, odd spellings.
-// What a repository sets is then set back from outside, where no file of the
-// repository has a say: to what your own configuration says, or to nothing. That
-// holds for filters, text conversion, diff and merge drivers, hooks, monitors,
-// pagers, programs that check signatures, programs that fetch what is missing.
+// Git itself reports the configuration, so that every form counts as git reads it: includes, conditions,
+// work trees, odd spellings. coder then overrides the repository's values from outside, where no file of
+// the repository has influence: with the user's own value, or with none. This covers filters, text
+// conversion, diff and merge drivers, hooks, monitors, pagers, programs that check signatures, and
+// programs that fetch missing objects.
 //
-// A [Git] goes further: it reads no configuration again, and of the repository's it
-// gets only what is known to be harmless.
+// A [Git] is stricter: it reads no configuration again, and gets only those of the repository's values
+// that are known to be harmless.
 
-// A Setting is one value of git's configuration. Those we give it stand above
-// all files.
+// A Setting is one value of git's configuration. coder's settings take precedence over all files.
 type Setting struct{ Key, Value string }
 
-// Always are the settings of every run. What is named here runs programs, or
-// writes where git is only to read.
+// Always are the settings of every run. They disable keys that run programs, or that write where git
+// should only read.
 var Always = []Setting{
 	{"core.fsmonitor", "false"},
 	{"core.hookspath", "/dev/null"},
@@ -35,34 +33,33 @@ var Always = []Setting{
 	{"credential.helper", ""},
 	{"diff.autorefreshindex", "false"},
 	{"diff.external", ""},
-	{"diff.ignoresubmodules", "dirty"}, // to see more, git would run within them
+	{"diff.ignoresubmodules", "dirty"}, // more would run git within the submodules
 	{"diff.submodule", "short"},
 	{"gc.auto", "0"},
-	{"log.diffmerges", "separate"}, // to merge again would call merge drivers
+	{"log.diffmerges", "separate"}, // merging again would run merge drivers
 	{"log.showsignature", "false"},
 	{"maintenance.auto", "false"},
-	{"rerere.enabled", "false"}, // it would call merge drivers
+	{"rerere.enabled", "false"}, // it would run merge drivers
 	{"safe.barerepository", "explicit"},
 	{"status.submodulesummary", "false"},
 	{"submodule.recurse", "false"},
 }
 
-// variables are the environment of every run. No protocol is allowed, so that
-// an object which is missing is not fetched through a program that the
-// repository chooses.
+// variables are added to the environment of every run. They allow no protocol, so that git does not
+// fetch a missing object through a program of the repository's choice.
 var variables = []string{
 	"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_PAGER=cat", "GIT_EDITOR=:",
 }
 
-// harmless are the variables of git that the user may set. Every other one
-// leads to another repository, another program or a file to write.
+// harmless are the git variables that the user may set. All others choose another repository, another
+// program or a file to write.
 var harmless = []string{
 	"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE",
 	"GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_DATE",
 	"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES",
 }
 
-// Environment is env for a run of git under settings.
+// Environment returns env for a run of git with settings.
 func Environment(env []string, settings []Setting) (list []string) {
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")
@@ -77,11 +74,11 @@ func Environment(env []string, settings []Setting) (list []string) {
 	return list
 }
 
-// ErrTooOld is the error of a git that does not heed settings from outside.
+// ErrTooOld reports a git version that ignores settings from the environment.
 var ErrTooOld = errors.New("git is too old; 2.32 or later is needed")
 
-// disarm are the settings that switch off, for git within the sandbox, what others
-// than you configured. A hook is switched off whoever configured it.
+// disarm returns settings that, for git within the sandbox, disable values not configured by the user.
+// It disables hooks whoever configured them.
 func (d Door) disarm(list []byte) (settings []Setting, entries []entry, err error) {
 	entries = parse(list)
 	if !heeds(entries, Always) {
@@ -101,7 +98,7 @@ func (d Door) disarm(list []byte) (settings []Setting, entries []entry, err erro
 		switch {
 		case section == "hook" && last == "command":
 			settings = append(settings, Setting{"hook." + name + ".enabled", "false"})
-		case yours(e) || e.scope == "command" || section != "alias" && !slices.Contains(programs, last): // an alias may stand for a command that git is about to drop
+		case yours(e) || e.scope == "command" || section != "alias" && !slices.Contains(programs, last): // an alias may name a command that git later removes
 		default:
 			settings = append(settings, Setting{e.Key, own[e.Key]})
 			if section == "filter" && own[e.Key] == "" && !slices.Contains(filters, name) {
@@ -112,31 +109,31 @@ func (d Door) disarm(list []byte) (settings []Setting, entries []entry, err erro
 	return append(settings, require(filters, false)...), entries, nil
 }
 
-// heeds reports whether git took settings from outside.
+// heeds reports whether git accepted settings from outside.
 func heeds(entries []entry, given []Setting) bool {
 	return !slices.ContainsFunc(given, func(s Setting) bool {
 		return !slices.ContainsFunc(entries, func(e entry) bool { return e.Setting == s && e.scope == "command" })
 	})
 }
 
-// judgement is what git goes by, of all that was found.
+// judgement sorts git's configuration by what may take effect.
 type judgement struct {
-	harmless []Setting // yours, and what of the others runs nothing
-	mine     []Setting // of your filters, which run in the folder with the files
-	format   []Setting // of the repository: git takes these from a file only
-	filters  []string  // of the repository, which are not run
-	hooks    string    // the folder that is configured for them, if one is
+	harmless []Setting // the user's, and harmless ones of others
+	mine     []Setting // the user's filters, which run in the folder with the files
+	format   []Setting // the repository's format, which git reads only from a file
+	filters  []string  // the repository's filters, which do not run
+	hooks    string    // the configured hooks folder, if any
 }
 
-// largeFiles is the filter of git-lfs, as it installs itself: it runs nothing but
-// git-lfs, which reads no program from the folder.
+// largeFiles is the standard filter of git-lfs: it runs only git-lfs, which takes no program from the
+// folder.
 var largeFiles = []Setting{
 	{"filter.lfs.clean", "git-lfs clean -- %f"}, {"filter.lfs.smudge", "git-lfs smudge -- %f"},
 	{"filter.lfs.process", "git-lfs filter-process"}, {"filter.lfs.required", "true"},
 }
 
-// judge sorts what git found. What others than you configured passes only if its
-// key is known to be harmless.
+// judge sorts the settings that git found. Settings of others than the user pass only if their key is
+// known to be harmless.
 func (d Door) judge(list []byte, given []Setting) (j judgement, err error) {
 	entries := parse(list)
 	if !heeds(entries, given) {
@@ -149,7 +146,7 @@ func (d Door) judge(list []byte, given []Setting) (j judgement, err error) {
 		section, name, last := e.parts()
 		local := e.scope == "local" || e.scope == "worktree"
 		switch {
-		case e.scope == "command" || strings.HasPrefix(section, "include"): // what is included is in the list
+		case e.scope == "command" || strings.HasPrefix(section, "include"): // included files are already in the list
 			continue
 		case e.Key == "core.hookspath":
 			j.hooks = e.Value
@@ -177,7 +174,7 @@ func (d Door) judge(list []byte, given []Setting) (j judgement, err error) {
 	return j, nil
 }
 
-// own are your own settings.
+// own returns the user's own settings.
 func (d Door) own(entries []entry) (settings []Setting) {
 	yours := d.yours()
 	for _, e := range entries {
@@ -188,9 +185,9 @@ func (d Door) own(entries []entry) (settings []Setting) {
 	return settings
 }
 
-// yours returns what tells whether a setting is yours: it is in a file of your own
-// configuration, or of the system's, and no link on the way to that file lies where
-// commands or file tools may write.
+// yours returns a function that reports whether a setting is the user's: it is in the user's or the
+// system's configuration, and no link on the path to that file is where commands or file tools may
+// write.
 func (d Door) yours() func(entry) bool {
 	_, places := d.finder.places()
 	files := make(map[string]bool)
@@ -208,8 +205,7 @@ func (d Door) yours() func(entry) bool {
 	}
 }
 
-// require has the filters that were switched off fail, rather than let content
-// pass unfiltered; or else the other way round.
+// require makes disabled filters fail instead of letting content pass unfiltered, or the opposite.
 func require(filters []string, fail bool) (settings []Setting) {
 	for _, name := range filters {
 		settings = append(settings, Setting{"filter." + name + ".required", strconv.FormatBool(fail)})
@@ -217,22 +213,21 @@ func require(filters []string, fail bool) (settings []Setting) {
 	return settings
 }
 
-// entry is a setting and where it was found.
+// entry is a setting with its source.
 type entry struct {
 	Setting
 	scope, origin string
 }
 
-// parts are those of the key: section.name.last, of which the name may hold dots, or
-// be absent.
+// parts splits the key into section.name.last; name may contain dots or be empty.
 func (e entry) parts() (section, name, last string) {
 	section, name, _ = strings.Cut(e.Key, ".")
 	last = name[strings.LastIndexByte(name, '.')+1:]
 	return section, strings.TrimSuffix(name[:len(name)-len(last)], "."), last
 }
 
-// parse reads git's list of settings: scope, origin and key-newline-value by turns. A
-// key without a value is true.
+// parse parses git's list of settings, which repeats scope, origin and key-newline-value. A key without
+// a value is true.
 func parse(list []byte) (entries []entry) {
 	for three := range slices.Chunk(strings.Split(string(bytes.TrimSuffix(list, []byte{0})), "\x00"), 3) {
 		if len(three) < 3 {
@@ -247,10 +242,10 @@ func parse(list []byte) (entries []entry) {
 	return entries
 }
 
-// programs are the last parts of keys that name a program to run.
+// programs are last parts of keys that name a program to run.
 var programs = []string{
 	"clean", "smudge", "process", // filters
 	"command", "cmd", "textconv", "driver", // diffs, merges, trailers
 	"program", "defaultkeycommand", "helper", // signatures, credentials
-	"sshcommand", "gitproxy", "uploadpack", "receivepack", "vcs", "askpass", // what fetches
+	"sshcommand", "gitproxy", "uploadpack", "receivepack", "vcs", "askpass", // fetching
 }

@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// lists are the variables whose values list folders or files that programs load
-// code from.
+// lists are variables with lists of folders or files from which programs load code.
 var lists = []string{
 	"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "DYLD_LIBRARY_PATH", "DYLD_FRAMEWORK_PATH", "DYLD_INSERT_LIBRARIES",
 	"DYLD_FALLBACK_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PERL5LIB", "PERLLIB", "RUBYLIB", "NODE_PATH", "CLASSPATH",
 	"GCONV_PATH", "BASH_ENV", "ENV", "SSH_ASKPASS",
 }
 
-// options are the variables whose values are options that may name such files.
+// options are variables with options that may name such files.
 var options = []string{"PERL5OPT", "RUBYOPT", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"}
 
-// clean is an environment in which nothing leads to the places. A variable of
-// which nothing is left is dropped: an empty PATH means the current folder.
+// clean removes from an environment everything that leads to the places. It drops a variable that
+// becomes empty, since an empty PATH means the current folder.
 func (f *finder) clean(env []string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,8 +42,7 @@ func (f *finder) clean(env []string) []string {
 	return cleaned
 }
 
-// outside is a list of paths without those that lead into a place, or to wherever
-// the program happens to be.
+// outside removes from a list the paths that lead into a place or depend on the current folder.
 func (f *finder) outside(value string, places []place) string {
 	if kept, done := f.passed[value]; done {
 		return kept

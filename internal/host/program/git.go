@@ -14,73 +14,68 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// Git is git in one folder. It reads no configuration of the repository there, nor
-// any other file of settings: it gets, from outside, the settings that [Door.Git]
-// found and let pass. Whatever changes afterwards changes nothing. The zero Git
-// refuses.
+// Git runs git in one folder. It reads neither the repository's configuration nor any other settings
+// file: it gets the settings that [Door.Git] found and accepted. Later changes to the configuration have
+// no effect. The zero Git refuses to run.
 type Git struct {
-	// Filters are those that git does not run: those of the repository, and yours
-	// unless it is [Git.Filtered].
+	// Filters are those that do not run: the repository's, and the user's except after [Git.Filtered].
 	Filters []string
-	mine    []Setting // your filters
+	mine    []Setting // the user's filters
 
 	door     Door
 	dir      string
 	settings []Setting
 	found    Repository
-	view     string // what git takes for the folder that work trees share: see view.go
+	view     string // git's common directory: see view.go
 	hooks    string
-	none     error // why there is no repository here
+	none     error // why there is no repository
 }
 
-// Repository is where git finds the repository of a folder.
+// Repository locates the repository of a folder.
 type Repository struct {
 	Top    string // of the work tree; "" in a bare repository
 	Prefix string // of the folder, seen from there: "" or "a/b/"
-	Dir    string // of git's own files for this work tree
-	Common string // of those that all work trees share
+	Dir    string // git's own files of this work tree
+	Common string // git's own files shared by all work trees
 }
 
-// NoRepository is the error of a folder in which git finds no repository, or none
-// that it would use.
+// NoRepository reports a folder without a repository that git would use.
 type NoRepository struct{ Says string }
 
 func (n *NoRepository) Error() string { return n.Says }
 
-// Query is git for what runs nothing that a repository configures: it needs no
-// look at the configuration first.
+// Query runs git commands that run nothing from the repository's configuration, so that it need not be
+// inspected first.
 type Query struct {
 	door Door
 	dir  string
 }
 
-// Starter makes commands of git.
+// Starter creates git commands.
 type Starter interface {
 	Command(ctx context.Context, args ...string) *Cmd
 }
 
-// queries are what a [Query] may ask.
+// queries are the commands that a [Query] may run.
 var queries = []string{"--version", "rev-parse", "config", "check-attr", "cat-file", "ls-tree"}
 
-// Query is git in a folder for questions about objects, attributes and settings.
+// Query returns a Query for objects, attributes and settings in a folder.
 func (d Door) Query(dir string) Query { return Query{d, dir} }
 
-// Command makes a command of git, which fails if it is no question.
+// Command returns a git command that fails to start if it is not a query.
 func (q Query) Command(ctx context.Context, args ...string) *Cmd {
-	converts := func(arg string) bool { return strings.HasPrefix(arg, "--f") || strings.HasPrefix(arg, "--t") } // short for --filters, --textconv
+	converts := func(arg string) bool { return strings.HasPrefix(arg, "--f") || strings.HasPrefix(arg, "--t") } // --filters, --textconv and abbreviations
 	if len(args) == 0 || !slices.Contains(queries, args[0]) || args[0] == "cat-file" && slices.ContainsFunc(args, converts) {
 		return refuse(ctx, "git", errors.New("git may run programs that the repository configures"))
 	}
-	// A git that is too old for settings in the environment heeds these.
+	// A git too old for settings in the environment honours these.
 	args = append([]string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"}, args...)
 	return q.door.git(ctx, q.dir, Always, args...)
 }
 
-// Git asks git, in a folder, where the repository is and what is configured, and
-// makes a Git that goes by what of that is harmless and by your own settings. More
-// are settings that the caller wants beside [Always]. It fails if git cannot be
-// asked, or would look at files elsewhere. Where there is no repository it can only
-// make one.
+// Git inspects the repository and the configuration of a folder, and returns a Git that uses the user's
+// settings and the harmless ones. More are the caller's settings, added to [Always]. It fails if git
+// cannot be run, or would use files elsewhere. Without a repository, the Git can only create one.
 func (d Door) Git(ctx context.Context, dir string, more ...Setting) (g Git, err error) {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
@@ -111,11 +106,10 @@ func (d Door) Git(ctx context.Context, dir string, more ...Setting) (g Git, err 
 	return g, err
 }
 
-// Repository is where git works. The error is a [*NoRepository] where it does not.
+// Repository returns the repository, or a [*NoRepository] error.
 func (g Git) Repository() (Repository, error) { return g.found, g.none }
 
-// Inspect returns the settings under which git can be let read a repository within
-// the sandbox.
+// Inspect returns the settings with which git may read a repository inside the sandbox.
 func (d Door) Inspect(ctx context.Context, dir string) ([]Setting, error) {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
@@ -130,19 +124,19 @@ func (d Door) Inspect(ctx context.Context, dir string) ([]Setting, error) {
 	return settings, err
 }
 
-// upkeep are commands that write or show the configuration of a repository, or make
-// one. Whatever is configured there, they run nothing.
+// upkeep are commands that edit or show a repository's configuration, or create a repository. They run
+// nothing, whatever the configuration.
 var upkeep = []string{"init", "config", "remote"}
 
-// Where git compares the files of a submodule it runs itself there, by settings that
-// nobody judged. Comparing are commands that can be told not to, whatever .gitmodules
-// says; sweeping are options of git add, which cannot.
+// To compare the files of a submodule, git runs itself there, with unchecked settings. The comparing
+// commands have an option against that, which overrides .gitmodules; the sweeping options of git add
+// have none.
 var (
 	comparing = []string{"status", "diff", "diff-files", "diff-index"}
 	sweeping  = []string{"-A", "-u", "--all", "--update", "--no-ignore-removal"}
 )
 
-// Command makes a command of git.
+// Command returns a git command.
 func (g Git) Command(ctx context.Context, args ...string) *Cmd {
 	switch {
 	case len(args) > 0 && slices.Contains(upkeep, args[0]), len(args) > 1 && args[0] == "worktree" && args[1] == "list":
@@ -166,7 +160,7 @@ func (g Git) Command(ctx context.Context, args ...string) *Cmd {
 	return g.within(ctx, args...)
 }
 
-// within makes a command of git that reads the settings of the view alone.
+// within returns a git command that reads only the view's settings.
 func (g Git) within(ctx context.Context, args ...string) *Cmd {
 	cmd := g.door.git(ctx, g.dir, g.settings, args...)
 	cmd.Env = append(cmd.Env, "GIT_DIR="+g.found.Dir, "GIT_COMMON_DIR="+g.view,
@@ -179,16 +173,14 @@ func (g Git) within(ctx context.Context, args ...string) *Cmd {
 	return cmd
 }
 
-// Strict has the filters that git does not run fail, rather than let content pass
-// unfiltered.
+// Strict makes filters that do not run fail instead of passing content unfiltered.
 func (g Git) Strict() Git {
 	g.settings = slices.Concat(g.settings, require(g.Filters, true))
 	return g
 }
 
-// Filtered has git run your filters, too. They may load what lies in the folder, as
-// python -m does: such a git is to be confined. The second result reports whether you
-// have any.
+// Filtered also enables the user's filters. They may load files from the folder, as python -m does, so
+// such a git must be confined. The second result reports whether there are any.
 func (g Git) Filtered() (Git, bool) {
 	mine := namesOf(g.mine)
 	g.settings = slices.Concat(g.settings, g.mine)
@@ -197,7 +189,7 @@ func (g Git) Filtered() (Git, bool) {
 	return g, len(mine) > 0
 }
 
-// namesOf are the filters that settings are about.
+// namesOf returns the filters that settings concern.
 func namesOf(settings []Setting) (names []string) {
 	for _, s := range settings {
 		if _, name, _ := (entry{Setting: s}).parts(); !slices.Contains(names, name) {
@@ -207,7 +199,7 @@ func namesOf(settings []Setting) (names []string) {
 	return names
 }
 
-// Hooked lets hooks run: you approved that.
+// Hooked enables hooks; it requires the user's approval.
 func (g Git) Hooked() Git {
 	g.settings = slices.DeleteFunc(slices.Clone(g.settings), func(s Setting) bool {
 		return s.Key == "core.hookspath" || strings.HasPrefix(s.Key, "hook.") && strings.HasSuffix(s.Key, ".enabled")
@@ -216,9 +208,8 @@ func (g Git) Hooked() Git {
 	return g
 }
 
-// Clone makes a command that clones a repository by one of some protocols, as you
-// and with your credentials, into a folder that is not there yet. It checks nothing
-// out and runs nothing that the repository brings along.
+// Clone returns a command that clones a repository by one of the given protocols into a new folder, as
+// the user and with their credentials. It checks out nothing and runs nothing from the repository.
 func (d Door) Clone(ctx context.Context, protocols, from, into string) *Cmd {
 	dir := filepath.Dir(into)
 	list, err := d.list(ctx, dir, Always)
@@ -232,7 +223,7 @@ func (d Door) Clone(ctx context.Context, protocols, from, into string) *Cmd {
 	return cmd
 }
 
-// Remotes are the addresses of the repositories that the one of a folder knows.
+// Remotes returns the URLs of the remotes of a folder's repository.
 func (d Door) Remotes(ctx context.Context, dir string) (urls []string, err error) {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
@@ -246,13 +237,13 @@ func (d Door) Remotes(ctx context.Context, dir string) (urls []string, err error
 }
 
 const (
-	patience  = 30 * time.Second // for git to say what is configured
-	maxConfig = 1 << 20          // bytes of a configuration; a longer one is refused
+	patience  = 30 * time.Second // limit for listing the configuration
+	maxConfig = 1 << 20          // bytes; a longer configuration is refused
 )
 
 var errLong = fmt.Errorf("the repository's configuration is longer than %d bytes", maxConfig)
 
-// list has git list what is configured in a folder.
+// list lists the configuration that applies in a folder.
 func (d Door) list(ctx context.Context, dir string, given []Setting) ([]byte, error) {
 	var out bounded
 	cmd := d.git(ctx, dir, given, "config", "--list", "-z", "--show-scope", "--show-origin")
@@ -267,8 +258,7 @@ func (d Door) list(ctx context.Context, dir string, given []Setting) ([]byte, er
 	return out.Bytes(), nil
 }
 
-// find asks git where the repository of a folder is, and makes sure that git would
-// look at the files of that folder.
+// find locates the repository of a folder, and verifies that git would use the files of that folder.
 func (d Door) find(ctx context.Context, dir string) (r Repository, err error) {
 	lines, err := d.revParse(ctx, dir, "--show-toplevel", "--git-dir", "--git-common-dir", "--show-prefix")
 	if none := (*NoRepository)(nil); errors.As(err, &none) && strings.Contains(none.Says, "must be run in a work tree") {
@@ -289,9 +279,8 @@ func (d Door) find(ctx context.Context, dir string) (r Repository, err error) {
 	return r, r.check()
 }
 
-// check sees that what all work trees share lies in the repository itself: a file in
-// .git can name any other one. Whether a work tree is one of those that the repository
-// names is for the caller to ask.
+// check verifies that the files shared by all work trees are in the repository itself: a file in .git
+// can name any other folder. The caller must check whether the repository lists this work tree.
 func (r Repository) check() error {
 	if head, err := repofile.Below(r.Dir).Read("HEAD", maxLink); err == nil {
 		ref, _ := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: ")
@@ -307,14 +296,14 @@ func (r Repository) check() error {
 	return fmt.Errorf("%s gets its files from another repository, %s: coder's git uses neither", r.Dir, r.Common)
 }
 
-// same reports whether two paths lead to one folder.
+// same reports whether two paths lead to the same folder.
 func same(a, b string) bool {
 	one, err := os.Stat(a)
 	other, missing := os.Stat(b)
 	return err == nil && missing == nil && os.SameFile(one, other)
 }
 
-// revParse asks git where something is, in one line each.
+// revParse runs git rev-parse, which prints one line per argument.
 func (d Door) revParse(ctx context.Context, dir string, what ...string) ([]string, error) {
 	var out, says bytes.Buffer
 	cmd := d.Query(dir).Command(ctx, append([]string{"rev-parse", "--path-format=absolute"}, what...)...)
@@ -334,14 +323,14 @@ func (d Door) revParse(ctx context.Context, dir string, what ...string) ([]strin
 	return lines, nil
 }
 
-// git is the one place where git commands are made.
+// git is the only function that creates git commands.
 func (d Door) git(ctx context.Context, dir string, settings []Setting, args ...string) *Cmd {
 	cmd := d.command(ctx, "git", append([]string{"--no-pager"}, args...)...)
 	cmd.Dir, cmd.Env = dir, Environment(cmd.Env, settings)
 	return cmd
 }
 
-// bounded takes what a configuration may hold, and refuses more.
+// bounded collects a configuration up to its limit, and rejects more.
 type bounded struct {
 	bytes.Buffer
 	full bool

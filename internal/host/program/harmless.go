@@ -2,13 +2,13 @@ package program
 
 import "slices"
 
-// outward are sections of your own configuration that say how git reaches other
-// machines. A [Git] reaches none, and they may hold keys.
+// outward are sections of the user's configuration about access to other machines. A [Git] reaches none,
+// and they may contain keys.
 var outward = []string{"alias", "credential", "http", "imap", "sendemail", "url"}
 
-// data are the settings that pass whoever made them, by section: they say what
-// content means and how it is shown, and lead to no program. A setting that is
-// not here does not pass, whatever git makes of it one day.
+// data lists, by section, the settings that pass whoever set them: they define the meaning or display of
+// content, and name no program. All other settings are rejected, whatever git may do with them in
+// future.
 var data = map[string][]string{
 	"core": {
 		"abbrev", "attributesfile", "autocrlf", "bigfilethreshold", "checkroundtripencoding", "checkstat", "commentchar", "compression", "deltabasecachelimit",
@@ -34,13 +34,13 @@ var data = map[string][]string{
 	"status":  {"*"},
 	"user":    {"name", "email", "useconfigonly"},
 
-	// The same of what has a name.
+	// The same for named sections.
 	"branch.": {"merge", "remote", "pushremote", "rebase"},
 	"lfs":     {"repositoryformatversion"},
 	"remote.": {"fetch", "promisor", "partialclonefilter"},
 }
 
-// isHarmless reports whether a setting passes whoever made it.
+// isHarmless reports whether a setting passes whoever set it.
 func isHarmless(section, name, last string) bool {
 	if name != "" && section != "color" {
 		section += "."

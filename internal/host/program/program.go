@@ -1,8 +1,7 @@
-// Package program is the only package that starts programs. What coder runs for
-// itself, outside the sandbox, comes through a [Door]: it finds the program where
-// no command and no repository can have put it, and gives it an environment that
-// leads nowhere else. Git has two doors of its own, [Git] and [Query], which run
-// nothing that a repository configures.
+// Package program is the only package that starts programs. coder's own programs, outside the sandbox,
+// start through a [Door]: it finds them only where no command or repository can have put them, and gives
+// them an environment that leads nowhere else. Git has two doors of its own, [Git] and [Query], which
+// run nothing from a repository's configuration.
 package program
 
 import (
@@ -19,7 +18,7 @@ import (
 	"sync"
 )
 
-// The words of os/exec, for packages that handle what a Door makes.
+// Aliases of os/exec, for packages that handle a Door's results.
 type (
 	Cmd       = exec.Cmd
 	Error     = exec.Error
@@ -32,13 +31,13 @@ var (
 	ErrWaitDelay = exec.ErrWaitDelay
 )
 
-// ErrShut is the error of the zero Door.
+// ErrShut is the error of a zero Door.
 var ErrShut = errors.New("cannot start programs here: the folders to keep out of are not set")
 
-// Places are the folders that no program is taken from.
+// Places are the folders that programs never come from.
 type Places struct {
-	Work     []string // the workspace and the folders added to it: nothing there is run, however it is named
-	Writable []string // what else commands may write: nothing is found there by its name
+	Work     []string // the workspace and added folders: nothing there runs, not even by full path
+	Writable []string // other folders writable by commands: a program there is not found by name
 }
 
 // A Door starts programs outside the sandbox. The zero Door refuses.
@@ -47,8 +46,8 @@ type Door struct {
 	env    []string
 }
 
-// New makes a Door to the programs on the PATH of an environment. The places are
-// asked for when the first program is.
+// New returns a Door to the programs on the PATH of an environment. It calls places for the first
+// program.
 func New(environ []string, places func() Places) Door {
 	f := &finder{found: make(map[string]string), passed: make(map[string]string)}
 	var user string
@@ -69,7 +68,7 @@ func New(environ []string, places func() Places) Door {
 		p := places()
 		for _, name := range slices.Concat(p.Work, p.Writable) {
 			if filepath.IsAbs(name) {
-				info, _ := os.Stat(name) // a folder that is made later is known by its name
+				info, _ := os.Stat(name) // a folder created later is matched by name
 				all = append(all, place{filepath.Clean(name), info})
 			}
 			if len(all) <= len(p.Work) {
@@ -81,15 +80,15 @@ func New(environ []string, places func() Places) Door {
 	return Door{f, environ}
 }
 
-// Outside makes a Door that keeps out of the given folders.
+// Outside returns a Door that runs no programs from the given folders.
 func Outside(environ []string, work ...string) Door {
 	return New(environ, func() Places { return Places{Work: work} })
 }
 
-// With is the Door for programs that get another environment.
+// With returns the Door with another environment for its programs.
 func (d Door) With(environ []string) Door { return Door{d.finder, environ} }
 
-// Refusal is the error of a program that lies where commands may write.
+// Refusal reports a program in a folder that commands may write to.
 type Refusal struct{ Name, File, Folder string }
 
 func (r *Refusal) Error() string {
@@ -98,8 +97,7 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return ErrNotFound }
 
-// Find finds a program by its name on the PATH, or takes the full path that you
-// gave in your own settings.
+// Find finds a program by name on the PATH, or accepts a full path from the user's settings.
 func (d Door) Find(name string) (string, error) {
 	f := d.finder
 	if f == nil {
@@ -146,8 +144,8 @@ func (d Door) Find(name string) (string, error) {
 	return "", refused
 }
 
-// Command makes a command for a program. Starting it fails if the program is
-// refused. Git is started by [Door.Git] and [Door.Query].
+// Command returns a command for a program. It fails to start if the program is refused. For git, use
+// [Door.Git] and [Door.Query].
 func (d Door) Command(ctx context.Context, name string, args ...string) *Cmd {
 	if filepath.Base(name) == "git" {
 		return refuse(ctx, name, errors.New("git starts only with the repository's programs disabled"))
@@ -165,15 +163,15 @@ func (d Door) command(ctx context.Context, name string, args ...string) *Cmd {
 	return cmd
 }
 
-// refuse makes a command that says why it does not start.
+// refuse returns a command that fails to start with the error why.
 func refuse(ctx context.Context, name string, why error) *Cmd {
 	cmd := exec.CommandContext(ctx, "/", name)
 	cmd.Env, cmd.Err = []string{}, why
 	return cmd
 }
 
-// Admit has a command that was made for the sandbox run outside it: its program
-// is found again, and its environment cleaned.
+// Admit makes a command built for the sandbox run outside it: it finds the program again, and cleans the
+// environment.
 func (d Door) Admit(cmd *Cmd) error {
 	file, err := d.Find(cmd.Args[0])
 	if err != nil {
@@ -183,29 +181,28 @@ func (d Door) Admit(cmd *Cmd) error {
 	return nil
 }
 
-// finder looks programs up, once each.
+// finder looks up programs and caches the results.
 type finder struct {
 	path   string
 	home   string // coder's own folder, "" if there is none
 	places func() (work, all []place)
 
 	mu     sync.Mutex        // guards the fields below
-	found  map[string]string // files, by the names of programs
-	passed map[string]string // values of variables without what is refused
+	found  map[string]string // program name → file
+	passed map[string]string // variable value → cleaned value
 }
 
-// place is a folder that no program is taken from.
+// place is a folder that programs never come from.
 type place struct {
 	name string
-	info fs.FileInfo // nil if the folder is not there
+	info fs.FileInfo // nil if the folder does not exist
 }
 
-// maxLinks bounds the links that a path may lead through.
+// maxLinks limits the links on a path.
 const maxLinks = 40
 
-// through is the last place that a path leads through by its name or by any of its
-// links; "" if there is none. It walks name by name, as the kernel does: behind a
-// link ".." is the folder above the link's target.
+// through returns the last place that a path passes through, by its name or by a link, or "". It
+// resolves name by name, as the kernel does: after a link, ".." is the parent of the link's target.
 func through(path string, places []place) (found string) {
 	at, parts := string(filepath.Separator), strings.Split(path, string(filepath.Separator))
 	found = is(at, places)
@@ -227,7 +224,7 @@ func through(path string, places []place) (found string) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return path // links without an end
+			return path // endless links
 		}
 		if filepath.IsAbs(to) {
 			at = string(filepath.Separator)
@@ -237,8 +234,8 @@ func through(path string, places []place) (found string) {
 	return found
 }
 
-// is is the place that a path names. Folders are compared by what they are: a file
-// system may know one folder by many names.
+// is returns the place that a path names. It compares folders by identity, since a folder may have many
+// names.
 func is(path string, places []place) string {
 	info, err := os.Stat(path)
 	for _, p := range places {

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Settings are the settings that git may find in a configuration, by key in lower
-// case. No key that git finds is left out: a line that goes on with a value counts
-// as a setting of its own, too. A value that is written with backslashes keeps them.
+// Settings yields the settings that git may find in a configuration, with lower-case keys. It omits no
+// key that git finds: a continuation line also counts as a setting. Values keep their backslashes.
 func Settings(text []byte) iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
 		var section string
@@ -31,8 +30,7 @@ func Settings(text []byte) iter.Seq2[string, string] {
 	}
 }
 
-// header reads the name of a section, without its first bracket, and what is left
-// of the line.
+// header parses the name of a section, without its first bracket, and returns the rest of the line.
 func header(line string) (section, rest string) {
 	quoted := false
 	var name strings.Builder
@@ -54,7 +52,7 @@ func header(line string) (section, rest string) {
 	return strings.ToLower(name.String()), ""
 }
 
-// unquoted is a value without its quotes and the comment behind it.
+// unquoted returns a value without its quotes and trailing comment.
 func unquoted(value string) string {
 	var text strings.Builder
 	quoted := false
@@ -71,19 +69,18 @@ func unquoted(value string) string {
 	return text.String()
 }
 
-// Runs reports whether git may run a program because of a setting in a repository,
-// or may be let use a protocol that runs one. Settings that name other files, such as
-// include.path, are not among them.
+// Runs reports whether git may run a program because of a repository's setting, or may use a protocol
+// that runs one. It excludes settings that name other files, such as include.path.
 func Runs(key, value string) bool {
 	section, _, _ := strings.Cut(key, ".")
 	last := key[strings.LastIndexByte(key, '.')+1:]
 	switches := []string{"", "true", "false", "yes", "no", "on", "off", "0", "1"}
 	switch {
 	case last == "fsmonitor" || section == "pager":
-		return !slices.Contains(switches, strings.ToLower(value)) // git has a monitor of its own
+		return !slices.Contains(switches, strings.ToLower(value)) // true selects git's built-in monitor
 	case section == "filter" && strings.HasPrefix(value, "git-lfs ") &&
 		!strings.ContainsAny(value, ";&|<>`$()\\\n"):
-		return false // what git lfs install writes
+		return false // standard git-lfs commands
 	case section == "protocol":
 		return last == "allow" && value != "never"
 	case last == "path":
@@ -94,8 +91,7 @@ func Runs(key, value string) bool {
 		slices.Contains(tools, last) || slices.ContainsFunc([]string{"command", "cmd", "hook"}, ends)
 }
 
-// tools are the last parts of keys that name what git runs only for a person, or
-// where it finds what it runs.
+// tools are last parts of keys that name interactive tools, or where git finds its programs.
 var tools = []string{
 	"pager", "editor", "external", "difffilter", "hookspath", "attributesfile", "templatedir",
 	"browser", "httpd", "modulepath", "smtpserver", "tunnel",

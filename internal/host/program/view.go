@@ -18,26 +18,25 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// A view is a folder of coder's own that git takes for the one which the work trees
-// of a repository share (GIT_COMMON_DIR). All of the repository's content is there,
-// by links. Its configuration is not, nor are its hooks: the only file of settings
-// is one that coder wrote, and git never opens another.
+// A view is a folder of coder's that serves as a repository's common directory (GIT_COMMON_DIR). It
+// links to all content of the repository, but not to its configuration or hooks: its only settings file
+// is written by coder, and git opens no other.
 //
-// Views lie in coder's own folder, which no command sees. They are named by their
-// content, and stay from one session to the next.
+// Views are in coder's own folder, which commands cannot see. They are named by their content and reused
+// by later sessions.
 
-// shared are the parts of a repository that a view leads to.
+// shared are the parts of a repository that a view links to.
 var shared = []string{
 	"objects", "refs", "packed-refs", "reftable", "logs", "shallow", "HEAD", "worktrees", "modules",
 	"info/exclude", "info/attributes", "info/grafts",
-	"lfs", "git-crypt", // filters of yours keep their things there
+	"lfs", "git-crypt", // data of the user's filters
 }
 
-// adding are commands that may make the first of the refs, logs or work trees, which
-// no link that leads nowhere lets them do.
+// adding are commands that may create the first of the refs, logs or work trees, which does not work
+// through dangling links.
 var adding = []string{"add", "branch", "checkout", "commit", "fetch", "reset", "update-ref", "worktree"}
 
-// makeRoom makes the folders that a command of git would make in the repository.
+// makeRoom creates the folders that a git command would create in the repository.
 func (g Git) makeRoom(command string) {
 	dirs := []string{"logs"}
 	switch command {
@@ -50,12 +49,12 @@ func (g Git) makeRoom(command string) {
 		}
 	}
 	for _, name := range dirs {
-		_ = os.Mkdir(filepath.Join(g.found.Common, name), 0o777) // git says what is wrong, if anything is
+		_ = os.Mkdir(filepath.Join(g.found.Common, name), 0o777) // git reports any problem
 	}
 }
 
-// leadsAway finds a link on the way to a ref, or to its log, that is named by an argument
-// of a command that writes it.
+// leadsAway finds a link on the path to a ref or its log, for the refs named in a writing command's
+// arguments.
 func (g Git) leadsAway(args []string) (link string) {
 	names := []string{"HEAD", "logs/HEAD"}
 	for _, arg := range args {
@@ -85,10 +84,10 @@ func (g Git) leadsAway(args []string) (link string) {
 	return ""
 }
 
-// errNoFolder is the error of a Door that has nowhere to keep views.
+// errNoFolder is the error of a Door without a folder for views.
 var errNoFolder = errors.New("git needs a folder for coder: set HOME or CODER_HOME")
 
-// folder is where the views lie.
+// folder returns the folder of views.
 func (f *finder) folder() (string, error) {
 	if f.home == "" {
 		return "", errNoFolder
@@ -96,8 +95,8 @@ func (f *finder) folder() (string, error) {
 	return filepath.Abs(filepath.Join(f.home, "cache", "git"))
 }
 
-// makeView returns the view of a repository whose format is described by settings.
-// It makes the view if there is none yet.
+// makeView returns the view of a repository whose format is given by settings. It creates the view if
+// necessary.
 func (g Git) makeView(ctx context.Context, format []Setting) (string, error) {
 	folder, err := g.door.finder.folder()
 	if err != nil {
@@ -125,8 +124,7 @@ func (g Git) makeView(ctx context.Context, format []Setting) (string, error) {
 
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`)
 
-// layOut makes a view, its configuration last, and sees that git reads no settings but
-// those in it.
+// layOut creates a view, its configuration last, and verifies that git reads only the settings in it.
 func (g Git) layOut(ctx context.Context, dir string, config []byte) error {
 	if err := os.MkdirAll(filepath.Join(dir, "info"), 0o700); err != nil {
 		return err
@@ -151,10 +149,10 @@ func (g Git) layOut(ctx context.Context, dir string, config []byte) error {
 	return nil
 }
 
-// mostViews is how many views are kept. Making one anew costs little.
+// mostViews limits the number of views. They are cheap to rebuild.
 const mostViews = 200
 
-// expire removes the oldest views where there are many.
+// expire removes the oldest views if there are too many.
 func expire(folder string) {
 	views, _ := os.ReadDir(folder)
 	if len(views) < mostViews {
@@ -169,12 +167,12 @@ func expire(folder string) {
 	}
 	slices.SortFunc(views, func(a, b os.DirEntry) int { return cmp.Compare(age(a), age(b)) })
 	for _, v := range views[:len(views)-mostViews/2] {
-		_ = os.RemoveAll(filepath.Join(folder, v.Name())) // it is tried again
+		_ = os.RemoveAll(filepath.Join(folder, v.Name())) // a later run tries again
 	}
 }
 
-// settle has the file .git of a work tree lead to its repository. Git, which was given
-// a view when it made the tree, wrote the name of the view there.
+// settle makes a work tree's .git file point to its repository. Git, given a view, wrote the view's name
+// there.
 func (g Git) settle() error {
 	folder, err := g.door.finder.folder()
 	if err != nil || g.found.Top == "" {
@@ -183,10 +181,10 @@ func (g Git) settle() error {
 	text, err := repofile.Below(g.found.Top).Read(".git", maxLink)
 	to, ok := strings.CutPrefix(string(text), "gitdir: "+folder+string(filepath.Separator))
 	if err != nil || !ok || !filepath.IsLocal(to) {
-		return nil // a folder, as a rule
+		return nil // usually a folder
 	}
 	return atomicfile.Write(filepath.Join(g.found.Top, ".git"), []byte("gitdir: "+g.found.Dir+"\n"), 0o644)
 }
 
-// maxLink bounds a file that names a folder.
+// maxLink limits the size of a file that names a folder.
 const maxLink = 8 << 10

@@ -7,13 +7,13 @@ import (
 	"unicode"
 )
 
-// ErrGit is the error of what git would take for a repository, or for a part of one.
+// ErrGit reports a name that git would use as a repository, or as a part of one.
 var ErrGit = errors.New(
 	"a record, golden session or bundle must not contain .git, anything in it, or a link to it: git would obey it")
 
-// CheckLayout refuses names under which git would find a repository, or a part of
-// one, and links that lead there. Whatever lays files out that somebody else named
-// asks it first. Slashes part a name; a target is that of a link, or "".
+// CheckLayout rejects names under which git would find a repository or a part of one, and links to them.
+// Call it before creating files with names from others. Names are separated by slashes; target is a
+// link's target, or "".
 func CheckLayout(name, target string) error {
 	for _, p := range []string{name, target} {
 		parts := strings.FieldsFunc(p, func(r rune) bool { return r == '/' || r == '\\' })
@@ -29,9 +29,8 @@ func CheckLayout(name, target string) error {
 	return nil
 }
 
-// isGit reports whether some file system takes a name for .git: one that ignores
-// case, or signs that are not seen, or what stands behind a colon, dots and spaces
-// at the end, or one that has short names.
+// isGit reports whether any file system treats a name as .git: by ignoring case, invisible characters,
+// text after a colon, or trailing dots and spaces, or by short names.
 func isGit(name string) bool {
 	name = plainName(name)
 	number, short := strings.CutPrefix(name, "git~")

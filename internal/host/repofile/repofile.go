@@ -1,21 +1,18 @@
-// Package repofile opens the files that the program reads by itself, without
-// anybody having asked for them: rules, settings, skills, what git keeps, its
-// own records in a workspace. Whoever made the repository chose what lies under
-// those names, so for every one of them:
+// Package repofile opens files that coder reads without a request: rules, settings, skills, git's files,
+// coder's records in a workspace. The author of the repository controls these names, so for all of them:
 //
-//  1. Nothing outside its root is opened. Links that stay inside are followed,
+//  1. Nothing outside the root is opened. Links that stay inside are followed,
 //     links that lead out are refused.
-//  2. Only regular files are opened, and opening never waits: a pipe, a device,
+//  2. Only regular files are opened, and opening never blocks: a pipe, a device,
 //     a socket or a directory is refused at once.
-//  3. What counts as a secret is refused, also under another name.
-//  4. What is read is bounded by whoever asks for it.
+//  3. Secret files are refused, also under another name.
+//  4. The caller limits the size that is read.
 //
-// What is opened is the file whose name was judged: no link is followed after
-// that. A hard link is the file it names.
+// The opened file is the one whose name was checked: no link is followed after the check. A hard link
+// counts as the file that it names.
 //
-// Files of the person's own, below their home, may be links to anywhere ([Own]);
-// the rest holds for them too. What the person names on the command line is
-// theirs to choose ([Named]).
+// The user's own files, below the home, may be links to anywhere ([Own]); the other rules apply to them
+// too. Files that the user names on the command line are the user's choice ([Named]).
 package repofile
 
 import (
@@ -35,7 +32,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reasons why a file is not read.
+// Reasons not to read a file.
 var (
 	ErrOutside    = errors.New("the link leads out of its folder")
 	ErrNotRegular = errors.New("it is not a regular file")
@@ -44,15 +41,15 @@ var (
 	ErrCircle     = errors.New("its links form a loop")
 )
 
-// Refused reports whether err says that a file is there and is not one to be
-// read, as opposed to missing or out of reach.
+// Refused reports whether err means that a file exists but must not be read, as opposed to missing or
+// unreachable.
 func Refused(err error) bool {
 	return slices.ContainsFunc([]error{ErrOutside, ErrNotRegular, ErrSecret, ErrTooLarge, ErrCircle}, func(why error) bool {
 		return errors.Is(err, why)
 	})
 }
 
-// Why is what is wrong with a file, without its name.
+// Why describes what is wrong with a file, without its name.
 func Why(err error) string {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Err.Error()
@@ -60,17 +57,16 @@ func Why(err error) string {
 	return err.Error()
 }
 
-// Root is a folder that nothing leads out of. It is an [fs.FS].
+// Root is a folder that files cannot lead out of. It is an [fs.FS].
 type Root struct {
 	dir string
 	sub string // the part of it that names are relative to, "" for all
 }
 
-// Below is the folder dir, which the person chose or which holds such a one.
+// Below returns the Root dir, a folder that the user chose or that contains one.
 func Below(dir string) Root { return Root{dir: dir} }
 
-// Sub is a folder of the root as a file system. Links in it may lead anywhere
-// in the root.
+// Sub returns a folder of the root as a file system. Links in it may lead anywhere in the root.
 func (r Root) Sub(dir string) Root {
 	r.sub = path.Join(r.sub, filepath.ToSlash(dir))
 	return r
@@ -82,7 +78,7 @@ func (r Root) Read(name string, limit int64) ([]byte, error) {
 	return all(r.path(name), f, err, limit)
 }
 
-// Head reads the first limit bytes of a file; more says that there are others.
+// Head reads the first limit bytes of a file; more reports that the file is longer.
 func (r Root) Head(name string, limit int64) (text []byte, more bool, err error) {
 	f, err := r.open(name)
 	return head(r.path(name), f, err, limit)
@@ -101,7 +97,7 @@ func (r Root) Open(name string) (fs.File, error) {
 	return asFile(r.open(name))
 }
 
-// asFile keeps a nil *os.File from becoming an fs.File that is not nil.
+// asFile avoids an fs.File with a nil *os.File.
 func asFile(f *os.File, err error) (fs.File, error) {
 	if err != nil {
 		return nil, err
@@ -109,7 +105,7 @@ func asFile(f *os.File, err error) (fs.File, error) {
 	return f, nil
 }
 
-// Stat describes what name leads to.
+// Stat describes the target of name.
 func (r Root) Stat(name string) (fs.FileInfo, error) {
 	at, real, err := r.find(name)
 	if err != nil {
@@ -127,20 +123,20 @@ func (r Root) open(name string) (*os.File, error) {
 		return nil, err
 	}
 	if err := regular(os.Lstat(filepath.Join(real, at))); err != nil {
-		return nil, named(r.path(name), err) // not even opened: that alone may wake somebody up
+		return nil, named(r.path(name), err) // not even opened: opening may have side effects
 	}
 	f, err := openExactly(real, at, false)
 	return checked(r.path(name), f, err)
 }
 
-// find follows the links that name is made of and returns where they lead,
-// below real, the folder itself with its links resolved.
+// find resolves the links in name. It returns their target relative to real, which is the folder itself
+// with its links resolved.
 func (r Root) find(name string) (at, real string, err error) {
 	asked := path.Join(r.sub, filepath.ToSlash(name))
 	if !filepath.IsLocal(asked) {
 		return "", "", named(r.path(name), ErrOutside)
 	}
-	// Most of what is looked for is not there.
+	// Most files do not exist, so check this first.
 	if _, err := os.Lstat(filepath.Join(r.dir, asked)); errors.Is(err, fs.ErrNotExist) {
 		return "", "", named(r.path(name), err)
 	}
@@ -154,7 +150,8 @@ func (r Root) find(name string) (at, real string, err error) {
 	if err != nil {
 		return "", "", named(r.path(name), err)
 	}
-	// What a link led to is one by its name, or because the kernel writes it about processes and the machine.
+	// A link's target may be secret by its own name, or because it is the kernel's information about
+	// processes and the machine.
 	led := filepath.Join(real, at)
 	if secret.Is(at) || at != asked && (secret.Is(led) || strings.HasPrefix(led, "/proc/") || strings.HasPrefix(led, "/sys/")) {
 		return "", "", named(r.path(name), ErrSecret)
@@ -162,13 +159,12 @@ func (r Root) find(name string) (at, real string, err error) {
 	return at, real, nil
 }
 
-// maxLinks is how many links are followed before it is called a circle.
+// maxLinks limits the links followed before a path counts as circular.
 const maxLinks = 40
 
-// Follow replaces every link in name, a path below a folder, by what it points
-// to, as the system would. Readlink reads one below the folder, and inside makes
-// an absolute path one below it, if it can. The error is [ErrOutside] or
-// [ErrCircle]. The answer is only as fresh as the folder is still.
+// Follow resolves every link in name, a path below a folder, as the system would. Readlink reads a link
+// below the folder, and inside converts an absolute path into one below it, if possible. The error is
+// [ErrOutside] or [ErrCircle]. The result is valid only while the folder does not change.
 func Follow(name string, readlink func(string) (string, error), inside func(abs string) (string, bool)) (string, error) {
 	done, rest, links := ".", strings.Split(name, "/"), 0
 	for len(rest) > 0 {
@@ -177,7 +173,7 @@ func Follow(name string, readlink func(string) (string, error), inside func(abs 
 			return "", ErrOutside
 		}
 		to, err := readlink(next)
-		if err != nil { // no link, or not there, which opening it will say
+		if err != nil { // not a link, or missing, which opening reports
 			done, rest = next, rest[1:]
 			continue
 		}
@@ -196,7 +192,7 @@ func Follow(name string, readlink func(string) (string, error), inside func(abs 
 	return done, nil
 }
 
-// checked is the file that was opened, if it is a regular one.
+// checked returns the opened file if it is regular.
 func checked(name string, f *os.File, err error) (*os.File, error) {
 	if err != nil {
 		return nil, named(name, err)
@@ -214,28 +210,26 @@ func regular(info fs.FileInfo, err error) error {
 	return err
 }
 
-// Own reads a file of the person's own, of at most limit bytes.
+// Own reads one of the user's own files, of at most limit bytes.
 func Own(name string, limit int64) ([]byte, error) {
 	f, err := openOwn(name)
 	return all(name, f, err, limit)
 }
 
-// Named reads what the person names on the command line, of at most limit
-// bytes: any file, and a pipe, which is waited for until a signal ends the
-// program.
+// Named reads a file that the user named on the command line, of at most limit bytes. It may be any
+// file, including a pipe, on which Named blocks until a signal ends the program.
 func Named(name string, limit int64) ([]byte, error) {
 	f, err := os.Open(name)
 	return all(name, f, named(name, err), limit)
 }
 
-// OwnHead reads the first limit bytes of a file of the person's own.
+// OwnHead reads the first limit bytes of one of the user's own files.
 func OwnHead(name string, limit int64) (text []byte, more bool, err error) {
 	f, err := openOwn(name)
 	return head(name, f, err, limit)
 }
 
-// OwnDir is a folder of the person's own as a file system: links in it may
-// lead anywhere.
+// OwnDir returns one of the user's own folders as a file system: links in it may lead anywhere.
 func OwnDir(dir string) fs.FS { return own(dir) }
 
 type own string
@@ -260,7 +254,7 @@ func openOwn(name string) (*os.File, error) {
 	return checked(name, f, err)
 }
 
-// all reads the whole of f, if it was opened and that is no more than limit bytes.
+// all reads all of f, if it was opened and is no longer than limit.
 func all(name string, f *os.File, err error, limit int64) ([]byte, error) {
 	tooLarge := named(name, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit))
 	if err == nil {
@@ -276,7 +270,7 @@ func all(name string, f *os.File, err error, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// head reads the beginning of f, if it was opened, and closes it.
+// head reads the start of f, if it was opened, and closes it.
 func head(name string, f *os.File, err error, limit int64) (text []byte, more bool, _ error) {
 	if err != nil {
 		return nil, false, err
@@ -291,7 +285,7 @@ func head(name string, f *os.File, err error, limit int64) (text []byte, more bo
 	return text, false, nil
 }
 
-// named puts the file before what is wrong with it.
+// named prefixes an error with the file's name.
 func named(name string, err error) error {
 	var p *fs.PathError
 	switch {
@@ -304,19 +298,18 @@ func named(name string, err error) error {
 	case errors.Is(err, syscall.ELOOP):
 		err = ErrCircle
 	case errors.Is(err, syscall.ENXIO), errors.Is(err, syscall.ENODEV):
-		err = ErrNotRegular // a socket, or a device that is not there
+		err = ErrNotRegular // a socket, or a missing device
 	case errors.Is(err, syscall.ENOTDIR):
 		err = fs.ErrNotExist
 	}
 	return &fs.PathError{Op: "read", Path: name, Err: err}
 }
 
-// nonBlocking keeps opening from waiting for whoever is at the other end, and
-// from taking a terminal.
+// nonBlocking keeps an open from waiting for the other end of a pipe, and from acquiring a terminal.
 const nonBlocking = unix.O_NONBLOCK | unix.O_NOCTTY
 
-// openExactly opens the file name below dir, one part after the other, and
-// follows no link on the way: whoever puts one there now comes too late.
+// openExactly opens the file name below dir, element by element, without following links, so that a link
+// created meanwhile has no effect.
 func openExactly(dir, name string, directory bool) (*os.File, error) {
 	const step = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | nonBlocking
 	at, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECTORY)
@@ -330,7 +323,7 @@ func openExactly(dir, name string, directory bool) (*os.File, error) {
 			flags |= unix.O_DIRECTORY
 		}
 		next, err := openat(at, part, flags)
-		_ = unix.Close(at) // it was only stood on
+		_ = unix.Close(at) // only used for the path
 		if err != nil {
 			return nil, err
 		}
@@ -348,16 +341,15 @@ func openat(dir int, name string, flags int) (int, error) {
 	}
 }
 
-// gitReads are the files that git opens whatever it is asked: those of a
-// repository, and those of its work tree.
+// gitReads are the files that git opens for any command: those of a repository and of its work tree.
 var gitReads = []string{
 	"HEAD", "config", "config.worktree", "commondir", "index", "packed-refs", "shallow",
 	"info/exclude", "info/attributes", "info/grafts", "info/sparse-checkout", "objects/info/alternates",
 }
 var gitReadsBeside = []string{".gitignore", ".gitattributes", ".gitmodules"}
 
-// CheckGit reports what would have git wait for ever if it were run in dir: a
-// pipe, or something else that is no file, where it opens a file.
+// CheckGit reports files that would block git forever in dir: a pipe, or another non-regular file, where
+// git opens a file.
 func CheckGit(dir string) error {
 	for {
 		git := filepath.Join(dir, ".git")
@@ -368,7 +360,7 @@ func CheckGit(dir string) error {
 				for _, name := range gitReads {
 					paths = append(paths, filepath.Join(git, name))
 				}
-				if head, err := Below(git).Read("HEAD", maxGitFile); err == nil { // and the branch it names
+				if head, err := Below(git).Read("HEAD", maxGitFile); err == nil { // and the branch in it
 					ref, _ := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: ")
 					paths = append(paths, filepath.Join(git, filepath.FromSlash(ref)))
 				}
@@ -391,12 +383,12 @@ func CheckGit(dir string) error {
 	}
 }
 
-// maxGitFile bounds a file that says where a repository lies.
+// maxGitFile limits the size of a file that locates a repository.
 const maxGitFile = 64 << 10
 
-// Repository finds the repository that a folder belongs to: the top of its work
-// tree and the folder of its own files, both empty if there is none. Git itself is
-// not asked: a repository may bring programs that it would run.
+// Repository returns the top of the work tree that a folder belongs to and the folder of git's own
+// files, or empty strings. It does not run git, because a repository may configure programs that git
+// would run.
 func Repository(dir string) (top, git string) {
 	for top := dir; ; top = filepath.Dir(top) {
 		git := filepath.Join(top, ".git")

@@ -16,27 +16,25 @@ import (
 )
 
 const (
-	// endGrace is how long processes that are asked to end may take for it.
+	// endGrace is how long processes may take to end after SIGTERM.
 	endGrace = 500 * time.Millisecond
-	// killRounds is how often we look again for processes born while we killed.
+	// killRounds limits the rounds that kill newly forked processes.
 	killRounds = 50
 )
 
-// attendant is the helper as the first of a command's processes. With a process
-// table of their own the kernel ends them with it; without one they become its
-// children when their parents end, and it ends them itself.
+// attendant is the helper as the first of a command's processes. In a separate PID namespace, the kernel
+// ends the others with it. Otherwise it adopts orphaned processes and ends them itself.
 type attendant struct {
-	command int  // its process number
-	alone   bool // the process table is ours
+	command int  // process id
+	alone   bool // in a separate PID namespace
 	bounds  Bounds
 	group   *membership
-	ended   bool // the command has ended, as status says
+	ended   bool // the command has ended with status
 	status  syscall.WaitStatus
 }
 
-// attend runs the command as a child, in a session of its own, and sees it to
-// its end; then whatever it left running is stopped. The child inherits what
-// this thread is confined to.
+// attend runs the command as a child in its own session, waits for its end, and then stops its remaining
+// processes. The child inherits this thread's confinement.
 func attend(o order, tell *os.File, group *membership) (code int, err error) {
 	path, err := program.OnPath(o.argv[0])
 	if err != nil {
@@ -44,10 +42,11 @@ func attend(o order, tell *os.File, group *membership) (code int, err error) {
 	}
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // caught, not ignored: that the command would inherit
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // caught, because the command would inherit "ignored"
 	a := &attendant{alone: os.Getpid() == 1, bounds: o.bounds, group: group}
-	// The first of its own process table has the orphans anyway, and nobody in there is to look into it; the kernel ends
-	// the command with it. Otherwise they are made ours, and the command dies with us.
+	// In its own PID namespace the first process inherits orphans anyway, must not be inspected from inside,
+	// and the kernel ends the command with it. Otherwise the helper adopts orphans, and the command dies
+	// with it.
 	option, on, death := unix.PR_SET_CHILD_SUBREAPER, uintptr(1), syscall.SIGKILL
 	if a.alone {
 		option, on, death = unix.PR_SET_DUMPABLE, 0, 0
@@ -57,7 +56,7 @@ func attend(o order, tell *os.File, group *membership) (code int, err error) {
 	}
 	_, noTerminal := unix.IoctlGetTermios(0, unix.TCGETS)
 	files := []uintptr{0, 1, 2}
-	if o.outlet && o.stage == stageOpen { // the helper in there hands it over
+	if o.outlet && o.stage == stageOpen { // the helper inside hands it over
 		files = append(files, ^uintptr(0), OutletOn)
 	}
 	if o.journal != "" {
@@ -78,7 +77,7 @@ func attend(o order, tell *os.File, group *membership) (code int, err error) {
 		end.Code, end.Signal = 0, a.status.Signal()
 	}
 	if tell != nil {
-		_, _ = fmt.Fprint(tell, end) // whoever wanted to know may be gone
+		_, _ = fmt.Fprint(tell, end) // the reader may be gone
 	}
 	if end.Signal != 0 {
 		return 128 + int(end.Signal), nil
@@ -86,10 +85,9 @@ func attend(o order, tell *os.File, group *membership) (code int, err error) {
 	return end.Code, nil
 }
 
-// see waits for the end of the command, or for being asked to end it, and stops
-// what is left. It reports whether anything had to be stopped. Processes that use
-// more than they may are killed at once, and what they used is said. A command that
-// the kernel killed for memory counts as killed, whatever its shell made of it.
+// see waits until the command ends or a signal asks to end it, and then stops the remaining processes.
+// It reports whether it had to stop any. It kills processes over a bound at once, and prints which
+// bound. A command that the kernel killed for memory counts as killed, whatever its shell returned.
 func (a *attendant) see(asked <-chan os.Signal) (stopped bool) {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
@@ -122,15 +120,14 @@ func (a *attendant) see(asked <-chan os.Signal) (stopped bool) {
 	return a.reap() && a.stop(children)
 }
 
-// stopFor kills a command that is over a bound, and says so.
+// stopFor kills a command that exceeds a bound, and prints the reason.
 func (a *attendant) stopFor(over string, children <-chan os.Signal) {
 	fmt.Fprintln(os.Stderr, "coder stopped the command: "+over)
 	a.kill(children)
-	a.status = syscall.WaitStatus(syscall.SIGKILL) // a shell may have ended by itself meanwhile
+	a.status = syscall.WaitStatus(syscall.SIGKILL) // a shell may have exited by itself meanwhile
 }
 
-// reap takes note of every child that has ended and reports whether there are
-// others.
+// reap collects all ended children and reports whether others are left.
 func (a *attendant) reap() (left bool) {
 	for {
 		var ws syscall.WaitStatus
@@ -147,7 +144,7 @@ func (a *attendant) reap() (left bool) {
 	}
 }
 
-// stop ends every process, kindly first.
+// stop ends all processes, with SIGTERM first.
 func (a *attendant) stop(children <-chan os.Signal) bool {
 	a.signal(syscall.SIGTERM)
 	late := time.NewTimer(endGrace)
@@ -164,7 +161,7 @@ func (a *attendant) stop(children <-chan os.Signal) bool {
 	return true
 }
 
-// kill ends every process, those included that are born meanwhile.
+// kill kills all processes, including those forked meanwhile.
 func (a *attendant) kill(children <-chan os.Signal) {
 	for range killRounds {
 		if !a.reap() {
@@ -178,7 +175,7 @@ func (a *attendant) kill(children <-chan os.Signal) {
 	}
 }
 
-// signal reaches all processes but us.
+// signal signals all processes except the helper.
 func (a *attendant) signal(sig syscall.Signal) {
 	if a.alone {
 		_ = syscall.Kill(-1, sig)
@@ -192,20 +189,20 @@ func (a *attendant) signal(sig syscall.Signal) {
 	}
 }
 
-// process is one as the process table shows it.
+// process is an entry of the process table.
 type process struct {
 	number, parent string
 	threads        int
-	resident       int64 // bytes in memory, some of which others may share
+	resident       int64 // resident bytes, partly shared with others
 }
 
-// statOf are the fields of a process's line in the process table, after its name.
+// statOf returns the fields of /proc/<number>/stat after the process name.
 func statOf(number string) []string {
 	stat, _ := os.ReadFile("/proc/" + number + "/stat")
-	return strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name may hold anything
+	return strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name may contain anything
 }
 
-// look reads a process's line in the process table that is mounted.
+// look reads a process's entry in the mounted process table.
 func look(number string) (p process, ok bool) {
 	fields := statOf(number)
 	const parent, threads, resident = 1, 17, 21
@@ -219,7 +216,7 @@ func look(number string) (p process, ok bool) {
 	return p, true
 }
 
-// descendants are the processes below one, by the process table.
+// descendants returns the processes below one, according to the process table.
 func descendants(of string) (list []process) {
 	children := make(map[string][]process)
 	proc, err := os.Open("/proc")
@@ -243,14 +240,13 @@ func descendants(of string) (list []process) {
 	return list
 }
 
-// parentOf is the number of a process's parent in the process table that is
-// mounted, or "".
+// parentOf returns the parent of a process in the mounted process table, or "".
 func parentOf(number string) string {
 	p, _ := look(number)
 	return p.parent
 }
 
-// processNumber is our own number there, or "".
+// processNumber returns this process's own number there, or "".
 func processNumber() string {
 	number, _ := os.Readlink("/proc/self")
 	return number

@@ -6,11 +6,11 @@ import (
 	"coder/internal/host/program"
 )
 
-// seatbeltPath is where macOS has it; one elsewhere is not to be trusted.
+// seatbeltPath is its path in macOS; one elsewhere is not trustworthy.
 const seatbeltPath = "/usr/bin/sandbox-exec"
 
-// sample has every kind of rule in it, so that a system that does not
-// understand one is not taken for one that does.
+// sample contains every kind of rule, so that a system that rejects one of them is not considered
+// working.
 var sample = places{write: []string{"/private/tmp"}, protect: []string{"/private/tmp/.a/.b"}, hide: []string{"/var/run/docker.sock"}}
 
 func backends(Options) []backend {
@@ -19,6 +19,5 @@ func backends(Options) []backend {
 	}}}
 }
 
-// Doubtful reports whether there are signs that this machine does not confine
-// all that is asked for.
+// Doubtful reports whether there are signs that confinement is incomplete on this machine.
 func Doubtful() bool { return false }

@@ -15,10 +15,10 @@ import (
 	"coder/internal/host/program"
 )
 
-// probeTime is the most that trying a backend may take, unless options say otherwise.
+// probeTime is the default time limit for testing a backend.
 const probeTime = 2 * time.Minute
 
-// backends are those there may be, best first.
+// backends returns the possible backends, best first.
 func backends(o Options) (list []backend) {
 	abi := landlockVersion()
 	list = append(list, backend{name: Namespaces, abi: abi, probe: func(ctx context.Context) error {
@@ -35,7 +35,7 @@ func backends(o Options) (list []backend) {
 	}})
 }
 
-// try runs a helper that confines itself and ends.
+// try runs a helper that confines itself and exits.
 func (o Options) try(ctx context.Context, line Line) error {
 	ctx, stop := context.WithTimeout(ctx, cmp.Or(o.Patience, probeTime))
 	defer stop()
@@ -57,21 +57,20 @@ func (o Options) try(ctx context.Context, line Line) error {
 	return err
 }
 
-// mayMount reports whether we may make namespaces as we are. Then no user
-// namespace is needed. Without Landlock one is needed even so: else a command
-// of root could go through /proc into the file system of a process of root that
-// has no more capabilities than itself.
+// mayMount reports whether this process may create namespaces without a user namespace. Without Landlock
+// it needs one anyway: otherwise a command of root could use /proc to reach the file system of another
+// root process with no more capabilities.
 func mayMount() bool {
 	have, err := capabilities()
 	return err == nil && have.has(unix.CAP_SYS_ADMIN) && have.has(unix.CAP_NET_ADMIN) && landlockVersion() > 0
 }
 
-// askedWhenWeDie has a process told of our death by a signal that it can act on.
+// askedWhenWeDie sends a process SIGTERM, which it can handle, when coder dies.
 func askedWhenWeDie(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGTERM }
 
-// inNamespaces has a process start in namespaces of its own: the mounts, the
-// process table, System V and POSIX IPC, and the network unless that may be used. It dies with whoever
-// starts it, and all that is in its process table with it.
+// inNamespaces starts a process in new namespaces: mounts, PIDs, System V and POSIX IPC, and the network
+// unless it may be used. The process dies with its parent, and takes everything in its PID namespace
+// with it.
 func inNamespaces(network bool) func(*syscall.SysProcAttr) {
 	return func(attr *syscall.SysProcAttr) {
 		attr.Cloneflags |= unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC
@@ -89,8 +88,8 @@ func inNamespaces(network bool) func(*syscall.SysProcAttr) {
 	}
 }
 
-// Doubtful reports whether there are signs that this machine does not confine
-// all that is asked for. It costs next to nothing; only [Find] knows.
+// Doubtful reports whether there are signs that confinement is incomplete on this machine. It is cheap;
+// only [Find] is certain.
 func Doubtful() bool {
 	if mayMount() {
 		return false
@@ -100,7 +99,7 @@ func Doubtful() bool {
 		says("/proc/sys/kernel/unprivileged_userns_clone", "0") || says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")
 }
 
-// says reports whether a setting of the system has a value.
+// says reports whether a system setting has the given value.
 func says(setting, value string) bool {
 	text, err := os.ReadFile(setting)
 	return err == nil && strings.TrimSpace(string(text)) == value

@@ -7,8 +7,8 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// SetupFailed reports whether a command did not run because the helper could
-// not confine it, and what the helper said about it.
+// SetupFailed reports whether a command did not run because the helper could not confine it, and the
+// helper's reason.
 func SetupFailed(exitCode int, stderr string) (why string, failed bool) {
 	if exitCode != SetupCode {
 		return "", false
@@ -17,11 +17,9 @@ func SetupFailed(exitCode int, stderr string) (why string, failed bool) {
 	return strings.CutPrefix(first, SetupPrefix)
 }
 
-// Blocked guesses whether a command failed because of its limits, so that the
-// person may be asked to let it run without them. It returns what it goes by,
-// in words for people, and nothing if there is no sign. A command that merely
-// says such words is mistaken for one that was blocked; nothing is decided by
-// that but whether to ask.
+// Blocked guesses whether a command failed because of its limits, so that coder may ask the user to run
+// it without them. It returns the evidence as text for the user, or "". A command that merely prints
+// such words is mistaken for a blocked one; the result only decides whether to ask.
 func Blocked(exitCode int, stderr string, l Limits) (why string) {
 	if exitCode == 0 {
 		return ""
@@ -44,7 +42,7 @@ func Blocked(exitCode int, stderr string, l Limits) (why string) {
 	return ""
 }
 
-// What programs say, in lower case.
+// Messages of programs, in lower case.
 var (
 	readOnly  = []string{"read-only file system", "erofs", "readonly filesystem", "只读文件系统"}
 	denied    = []string{"permission denied", "operation not permitted", "eacces", "eperm", "device or resource busy", "invalid cross-device link"}
@@ -63,9 +61,8 @@ func contains(line string, phrases []string) bool {
 	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(lower, phrase) })
 }
 
-// namesForbidden reports whether a line names a full path that may not be
-// written. Where programs are does not count: that something there may not be
-// run has nothing to do with us.
+// namesForbidden reports whether a line names a full path that the command may not write. It ignores the
+// folders of programs, because the sandbox does not stop programs from running.
 func namesForbidden(line string, l Limits) bool {
 	for _, found := range fullPath().FindAllStringSubmatch(line, -1) {
 		path := found[1]

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookEvery is how often we look at what a command's processes use. A shorter
-// command costs nothing.
+// lookEvery is the interval at which the helper measures a command's processes. Shorter commands cost
+// nothing.
 const lookEvery = 200 * time.Millisecond
 
-// exceeded says which bound processes exceed together, or nothing.
+// exceeded returns which bound the processes together exceed, or "".
 func (b Bounds) exceeded(all []process) string {
 	tasks, resident := 0, int64(0)
 	for _, p := range all {
@@ -30,20 +30,19 @@ func (b Bounds) exceeded(all []process) string {
 	return ""
 }
 
-// memory says that processes used more memory than they may.
+// memory returns the message that processes exceeded their memory.
 func (b Bounds) memory() string {
 	return fmt.Sprintf("its processes used more than %d MB of memory (safety.memory_limit_mb)", b.Memory>>20)
 }
 
-// held is the memory that would be free without the processes, in bytes. What they
-// share counts once, and files that they mapped do not count. It takes the kernel
-// longer than [process.resident].
+// held returns the bytes of memory that would be free without the processes. It counts shared memory
+// once, and mapped files not at all. It is slower than [process.resident].
 func held(all []process) (sum int64) {
-	mapped := int64(0) // of what they share
+	mapped := int64(0) // bytes of shared memory
 	defer func() { sum += max(mapped, shared(all)) }()
 	for _, p := range all {
 		text, err := os.ReadFile("/proc/" + p.number + "/smaps_rollup")
-		if err != nil { // nobody may look into it, or it has ended meanwhile
+		if err != nil { // not permitted, or already ended
 			p, _ = look(p.number)
 			sum += p.resident
 			continue
@@ -63,15 +62,14 @@ func held(all []process) (sum int64) {
 	return sum
 }
 
-// shared is the memory in files without a name and in segments that processes hold,
-// mapped or not, in bytes.
+// shared returns the bytes in anonymous files and shared segments that processes hold, mapped or not.
 func shared(all []process) (sum int64) {
 	seen, ours := make(map[uint64]bool), make(map[string]bool)
 	for _, p := range all {
 		ours[p.number] = true
 		dir, err := os.Open("/proc/" + p.number + "/fd")
 		if err != nil {
-			continue // nobody may look into it
+			continue // not permitted
 		}
 		names, _ := dir.Readdirnames(-1)
 		dir.Close()
@@ -88,8 +86,8 @@ func shared(all []process) (sum int64) {
 	return sum + segments(ours)
 }
 
-// segments is the memory in segments of System V that processes made. Where we are the
-// first process, all of them are in our own name space.
+// segments returns the bytes in System V segments created by processes. If this is the first process,
+// all of them are in its own namespace.
 func segments(made map[string]bool) (sum int64) {
 	const creator, resident, swapped = 4, 14, 15
 	text, _ := os.ReadFile("/proc/sysvipc/shm")
@@ -99,14 +97,14 @@ func segments(made map[string]bool) (sum int64) {
 			continue
 		}
 		for _, field := range []string{fields[resident], fields[swapped]} {
-			bytes, _ := strconv.ParseInt(field, 10, 64) // the heading is none
+			bytes, _ := strconv.ParseInt(field, 10, 64) // the heading is not a number
 			sum += bytes
 		}
 	}
 	return sum
 }
 
-// Memory is how much this machine has, in bytes.
+// Memory returns the machine's memory in bytes.
 func Memory() int64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {

@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// groupPrefix begins the name of a command's control group. The number and the
-	// start time of the coder that made it follow.
+	// groupPrefix begins the name of a command's control group. The process id and start time of its coder
+	// follow.
 	groupPrefix = "coder-"
-	// moreTasks is how far above the bound on processes the group refuses more: the
-	// helper can still see that a command is over the bound.
+	// moreTasks is how far the group's limit is above the bound on processes, so that the helper can still
+	// detect the excess.
 	moreTasks = 100
-	// removeTries and removePause are for a group whose last process is just ending.
+	// removeTries and removePause are for a group whose last process is ending.
 	removeTries, removePause = 50, 2 * time.Millisecond
-	// mostLeft is what a command may leave in a group that is used again, in bytes. What
-	// it put into files in memory would count for the next command.
+	// mostLeft is the memory in bytes that a command may leave in a reused group. Its in-memory files would
+	// count for the next command.
 	mostLeft = 16 << 20
 )
 
-// Files of a group, by version of control groups.
+// Control files of a group, by cgroup version.
 const (
 	limitV1, limitV2   = "memory.limit_in_bytes", "memory.max"
 	eventsV1, eventsV2 = "memory.oom_control", "memory.events"
@@ -39,21 +39,20 @@ const (
 	tasksLimit         = "pids.max"
 )
 
-// groupPlace is where control groups for commands can be made. The zero groupPlace
-// is nowhere.
+// groupPlace is where coder can create control groups for commands. The zero groupPlace is nowhere.
 type groupPlace struct {
-	memory string // the folder that holds the groups which bound memory
-	tasks  string // that of the groups which bound processes; may be empty or the same
+	memory string // parent of the groups that limit memory
+	tasks  string // parent of the groups that limit processes; may be empty or the same
 }
 
-// groupFinder finds the groupPlace of a process.
+// groupFinder finds the groupPlace for a process.
 type groupFinder struct {
-	root      string                // of the file system; empty for the real one
-	delegated func(dir string) bool // reports whether the system left a group to its user
+	root      string                // root of the file system; empty for the real one
+	delegated func(dir string) bool // reports whether a group is delegated to its user
 }
 
-// here is where this process makes control groups. What a coder before it left
-// there is removed first.
+// here returns where this process creates control groups. It first removes those of dead coder
+// processes.
 var here = sync.OnceValue(func() groupPlace {
 	place := groupFinder{delegated: isDelegated}.find()
 	for _, dir := range place.dirs() {
@@ -72,8 +71,7 @@ func (p groupPlace) dirs() (dirs []string) {
 	return dirs
 }
 
-// isDelegated reports whether systemd, or somebody in its place, marked a group as
-// delegated.
+// isDelegated reports whether systemd or a similar manager marked a group as delegated.
 func isDelegated(dir string) bool {
 	for _, name := range []string{"user.delegate", "trusted.delegate"} {
 		value := make([]byte, 1)
@@ -84,7 +82,7 @@ func isDelegated(dir string) bool {
 	return false
 }
 
-// find prefers version 2. A mixed machine has the memory controller in one of both.
+// find prefers cgroup v2. A hybrid machine has the memory controller in one of the two.
 func (f groupFinder) find() groupPlace {
 	text, err := os.ReadFile(f.root + "/proc/self/cgroup")
 	if err != nil {
@@ -114,15 +112,15 @@ func (f groupFinder) find() groupPlace {
 	return groupPlace{}
 }
 
-// second is where version 2 lets us bound memory: in our own group if it may hold
-// processes beside groups, else beside our own group if that was delegated. There a
-// command would leave our own group, so it must have no bounds of its own.
+// second returns where cgroup v2 allows limits on memory: in this process's own group if that may hold
+// processes besides groups, else beside it if delegated. In the latter case a command leaves coder's
+// group, which must therefore have no limits.
 func (f groupFinder) second(own string) string {
 	if controls(own) && f.writable(own, "cgroup.procs") {
 		return own
 	}
 	parent := filepath.Dir(own)
-	_, err := os.Stat(filepath.Join(parent, "cgroup.procs")) // above the mount is none
+	_, err := os.Stat(filepath.Join(parent, "cgroup.procs")) // missing above the mount
 	if err != nil || !controls(parent) || !f.writable(parent, "cgroup.procs") {
 		return ""
 	}
@@ -138,19 +136,18 @@ func (f groupFinder) second(own string) string {
 	return parent
 }
 
-// controls reports whether the groups in one of version 2 bound memory.
+// controls reports whether the children of a v2 group can limit memory.
 func controls(dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
 	return err == nil && slices.Contains(strings.Fields(string(text)), "memory")
 }
 
-// writable reports whether we may make groups in a group, and it has a file that we
-// may write.
+// writable reports whether this process may create groups in a group and write the given file in it.
 func (f groupFinder) writable(dir, file string) bool {
 	return unix.Access(dir, unix.W_OK|unix.X_OK) == nil && unix.Access(filepath.Join(dir, file), unix.W_OK) == nil
 }
 
-// folder is where our group for a controller is seen, or "".
+// folder returns the mounted path of coder's own group for a controller, or "".
 func (f groupFinder) folder(own map[string]string, controller string) string {
 	group, ok := own[controller]
 	if !ok || strings.HasPrefix(group, "/..") {
@@ -173,23 +170,22 @@ func (f groupFinder) folder(own map[string]string, controller string) string {
 	return ""
 }
 
-// group is a control group for one command at a time.
+// group is a control group, used by one command at a time.
 type group struct {
-	dirs   []string // the first bounds memory
+	dirs   []string // the first one limits memory
 	bounds Bounds
 }
 
-// groups are those of this process. Making one for each command would cost more than
-// all that the helper does with it.
+// groups are this process's control groups, reused because creating one costs more than everything else
+// the helper does with it.
 var groups struct {
 	sync.Mutex
 	made int
-	free []group // no process is in them
+	free []group // without processes
 }
 
-// hold has the helper of the line start its command in a control group with bounds.
-// Where that cannot be done the line stays as it is. Release says that the command has
-// ended.
+// hold makes the line's helper start its command in a control group with bounds. If that is not
+// possible, it returns the line unchanged. Call release when the command has ended.
 func hold(argv []string, b Bounds) (held []string, release func()) {
 	g, ok := here().take(b)
 	if !ok {
@@ -202,7 +198,7 @@ func hold(argv []string, b Bounds) (held []string, release func()) {
 	return held, sync.OnceFunc(g.release)
 }
 
-// take returns a group that nobody uses; none if memory cannot be bounded.
+// take returns an unused group, or none if memory cannot be limited.
 func (p groupPlace) take(b Bounds) (g group, ok bool) {
 	if p.memory == "" || b.Memory <= 0 {
 		return g, false
@@ -223,19 +219,19 @@ func (p groupPlace) take(b Bounds) (g group, ok bool) {
 	return g, true
 }
 
-// make makes the folders of a group.
+// make creates the folders of a group.
 func (p groupPlace) make(serial int) (g group) {
 	number := processNumber()
 	name := fmt.Sprintf("%s%s-%s-%d", groupPrefix, number, startOf(number), serial)
 	for _, in := range p.dirs() {
 		g.dirs = append(g.dirs, filepath.Join(in, name))
-		_ = os.Mkdir(filepath.Join(in, name), 0o755) // without it no bound can be set
+		_ = os.Mkdir(filepath.Join(in, name), 0o755) // on failure, setting a bound fails
 	}
 	return g
 }
 
-// bound sets the bounds of a group, and reports whether memory is bounded. The helper
-// watches processes too, so theirs need not be.
+// bound sets the limits of a group, and reports whether memory is limited. The process limit is
+// optional, since the helper checks it too.
 func (g group) bound(b Bounds) bool {
 	tasks := "max"
 	if b.Processes > 0 {
@@ -246,7 +242,7 @@ func (g group) bound(b Bounds) bool {
 	return write(filepath.Join(g.dirs[0], limitV1), memory) || write(filepath.Join(g.dirs[0], limitV2), memory)
 }
 
-// release keeps a group for the next command if nothing of this one is left in it.
+// release keeps a group for reuse if nothing of its command is left in it.
 func (g group) release() {
 	for _, file := range []string{"memory.usage_in_bytes", "memory.current"} {
 		text, _ := os.ReadFile(filepath.Join(g.dirs[0], file))
@@ -262,7 +258,7 @@ func (g group) release() {
 	g.remove()
 }
 
-// dropGroups removes the groups that nobody uses.
+// dropGroups removes the unused groups.
 func dropGroups() {
 	groups.Lock()
 	defer groups.Unlock()
@@ -272,7 +268,7 @@ func dropGroups() {
 	groups.free = nil
 }
 
-// write writes to a file that is there.
+// write writes to an existing file.
 func write(file, text string) bool {
 	fd, err := unix.Open(file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -283,8 +279,7 @@ func write(file, text string) bool {
 	return err == nil
 }
 
-// remove waits shortly for the last processes of a group. What stays is removed by the
-// next coder.
+// remove waits briefly for the last processes of a group. The next coder removes what remains.
 func (g group) remove() {
 	for _, dir := range g.dirs {
 		for range removeTries {
@@ -296,7 +291,7 @@ func (g group) remove() {
 	}
 }
 
-// sweepGroups removes the groups in a folder whose coder is gone.
+// sweepGroups removes the groups in a folder whose coder has ended.
 func sweepGroups(in string) {
 	folder, err := os.Open(in)
 	if err != nil {
@@ -308,12 +303,12 @@ func sweepGroups(in string) {
 		rest, ours := strings.CutPrefix(name, groupPrefix)
 		parts := strings.Split(rest, "-")
 		if ours && len(parts) == 3 && startOf(parts[0]) != parts[1] {
-			_ = unix.Rmdir(filepath.Join(in, name)) // one with processes stays
+			_ = unix.Rmdir(filepath.Join(in, name)) // fails if it has processes
 		}
 	}
 }
 
-// startOf is when a process started, as the kernel counts, or "".
+// startOf returns when a process started, in the kernel's units, or "".
 func startOf(number string) string {
 	const started = 19
 	fields := statOf(number)
@@ -323,18 +318,18 @@ func startOf(number string) string {
 	return fields[started]
 }
 
-// membership is what the helper needs of its command's group: descriptors that no
-// command inherits. The nil membership is of no group.
+// membership is the helper's access to its command's group: descriptors that no command inherits. The
+// nil membership has no group.
 type membership struct {
-	folder      int   // of a group of version 2, else -1
-	in, out     []int // of version 1: where a thread writes itself to join, and to return
-	events, hit int   // count what the kernel ended, and how often the limit was met; hit may be -1
+	folder      int   // of a v2 group, else -1
+	in, out     []int // v1: files through which a thread joins and returns
+	events, hit int   // counters of kills and of the limit being hit; hit may be -1
 
-	ooms, hits int64 // what was counted before
+	ooms, hits int64 // initial values of the counters
 }
 
-// openGroup opens a command's group before the helper is confined. A group that cannot
-// be opened is none: the helper watches the command in any case.
+// openGroup opens a command's group before the helper is confined. On failure it returns nil: the helper
+// checks the bounds in any case.
 func openGroup(o order) *membership {
 	m := &membership{folder: -1, events: -1, hit: -1}
 	for _, dir := range o.groups {
@@ -364,9 +359,9 @@ func openIn(dir, file string, flags int) int {
 	return fd
 }
 
-// tasksIn is the file that a thread writes itself to. A file that is open for writing
-// would keep its mount from being made read-only: where that is about to be done it is
-// opened in the mounts of the process that started us.
+// tasksIn opens the file through which a thread joins the group. A file open for writing would keep its
+// mount from becoming read-only; if that is still to happen, tasksIn opens it through the mounts of the
+// process that started the helper.
 func (o order) tasksIn(dir string) int {
 	if o.stage == stageNamespaces {
 		dir = "/proc/" + o.starter + "/root" + dir
@@ -382,9 +377,9 @@ func closeAll(fds ...int) {
 	}
 }
 
-// fork starts a command in the group. The helper is not in it: the kernel does not
-// choose the helper when it ooms for memory. In version 1 a child is born where the
-// thread is that makes it, and moving a thread costs less than moving a process.
+// fork starts a command in the group. The helper stays outside, so that the kernel never kills it for
+// memory. In v1 a child starts in its parent thread's group, and moving a thread is cheaper than moving
+// a process.
 func (m *membership) fork(path string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
 	defer func() {
 		closeAll(append(append(m.in, m.out...), m.folder)...)
@@ -399,7 +394,7 @@ func (m *membership) fork(path string, argv []string, attr *syscall.ProcAttr) (p
 		}
 	}
 	for _, fd := range m.in {
-		_, _ = unix.Write(fd, []byte("0")) // if it is gone the helper watches alone
+		_, _ = unix.Write(fd, []byte("0")) // if the group is gone, the helper checks alone
 	}
 	pid, err = program.Fork(path, argv, attr)
 	for _, fd := range m.out {
@@ -408,10 +403,10 @@ func (m *membership) fork(path string, argv []string, attr *syscall.ProcAttr) (p
 	return pid, err
 }
 
-// exceeded reports whether the kernel ended something because the group met its limit.
+// exceeded reports whether the kernel killed something because the group hit its limit.
 func (m *membership) exceeded() bool {
 	ooms, hits := m.counts()
-	return ooms > m.ooms && hits > m.hits // else the whole machine had no more
+	return ooms > m.ooms && hits > m.hits // otherwise the whole machine ran out
 }
 
 func (m *membership) counts() (ooms, hits int64) {
@@ -421,7 +416,7 @@ func (m *membership) counts() (ooms, hits int64) {
 	return counter(m.events, "oom_kill"), counter(m.events, "oom")
 }
 
-// counter reads a number from a file that names its numbers, or has one without a name.
+// counter reads a named number from a file, or its only number.
 func counter(fd int, name string) int64 {
 	if fd < 0 {
 		return 0

@@ -9,14 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// auditArch is how the kernel names this platform in filters.
+// auditArch is this platform's name in filters.
 var auditArch = map[string]uint32{
 	"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64, "riscv64": unix.AUDIT_ARCH_RISCV64,
 	"loong64": unix.AUDIT_ARCH_LOONGARCH64, "ppc64le": unix.AUDIT_ARCH_PPC64LE,
 }
 
-// Offsets in what a filter looks at, and the bit that marks calls of the x32
-// platform, which pass as ones of amd64.
+// Offsets in a filter's input, and the bit of x32 system calls, which otherwise look like amd64 ones.
 const (
 	atNumber = 0
 	atArch   = 4
@@ -25,37 +24,35 @@ const (
 	x32      = 0x40000000
 )
 
-// refusal is a system call that no command may make, and the error it gets.
+// refusal is a system call forbidden to commands, and its error.
 type refusal struct {
 	call  uint32
 	errno unix.Errno
 }
 
-// refusals reach past the file system and the network that a command was given.
-// Where programs know a way around a call, its error is that of a kernel that
-// was built without it.
+// refusals are calls that reach beyond the command's file system and network. If programs have a
+// fallback for a call, its error is that of a kernel without it.
 var refusals = []refusal{
-	// keys are shared by all processes of a user, whatever their name spaces
+	// keys are shared by all processes of a user, across namespaces
 	{unix.SYS_ADD_KEY, unix.ENOSYS}, {unix.SYS_REQUEST_KEY, unix.ENOSYS}, {unix.SYS_KEYCTL, unix.ENOSYS},
-	// io_uring makes other calls that no filter sees
+	// io_uring makes calls that no filter sees
 	{unix.SYS_IO_URING_SETUP, unix.ENOSYS}, {unix.SYS_IO_URING_ENTER, unix.ENOSYS}, {unix.SYS_IO_URING_REGISTER, unix.ENOSYS},
-	// these look into the kernel, or hold it up
+	// these inspect the kernel, or stall it
 	{unix.SYS_BPF, unix.EPERM}, {unix.SYS_PERF_EVENT_OPEN, unix.EPERM}, {unix.SYS_USERFAULTFD, unix.EPERM},
-	// a handle opens a file wherever the file is mounted
+	// a handle opens a file on any mount
 	{unix.SYS_OPEN_BY_HANDLE_AT, unix.EPERM},
 }
 
-// ipc are the calls for memory, semaphores and queues that have no file. They are
-// shared by all processes of a user where there is no IPC namespace.
+// ipc are the calls for memory, semaphores and queues without files. Without an IPC namespace, all
+// processes of a user share them.
 var ipc = []uint32{
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
 	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 }
 
-// filterCalls refuses this thread, and all that it starts, the calls of refusals,
-// ptrace unless the order lets the command trace, and sockets of all families but
-// a few. It holds whether or not the network may be used. Programs of other
-// platforms, such as 32-bit ones, are refused: their calls have other numbers.
+// filterCalls denies this thread and its children the calls in refusals, ptrace unless the order allows
+// tracing, and all but a few socket families. It applies whether or not the network is allowed. Programs
+// of other platforms, such as 32-bit ones, are denied entirely, since their calls have other numbers.
 func filterCalls(o order) error {
 	arch, ok := auditArch[runtime.GOARCH]
 	if !ok {
@@ -83,7 +80,7 @@ func refuse(errno unix.Errno) unix.SockFilter {
 	return unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 }
 
-// filter is the program the kernel runs at every call.
+// filter returns the BPF program that the kernel runs at every call.
 func (o order) filter(arch uint32) (f []unix.SockFilter) {
 	when := func(value uint32, then unix.SockFilter) {
 		f = append(f, unix.SockFilter{Code: equal, K: value, Jf: 1}, then)
@@ -119,7 +116,7 @@ func (o order) filter(arch uint32) (f []unix.SockFilter) {
 			when(family, refuse(unix.EACCES))
 		}
 	}
-	// Of netlink only what tells of addresses and routes: names are looked up with it.
+	// Allow only route netlink, with addresses and routes: name lookup needs it.
 	return append(f,
 		unix.SockFilter{Code: equal, K: unix.AF_NETLINK, Jt: 1},
 		refuse(unix.EAFNOSUPPORT),
@@ -130,10 +127,9 @@ func (o order) filter(arch uint32) (f []unix.SockFilter) {
 	)
 }
 
-// families are the kinds of sockets that programs have a use for, and whether the
-// command may open them. Others, such as vsock, which leads to the host of a
-// virtual machine, know no network of a command's own. With Landlock alone nothing
-// hides the files of Unix sockets, so the command has only pairs of them.
+// families are the useful kinds of sockets, and whether the command may open them. Others, such as
+// vsock, which leads to the host of a virtual machine, ignore network namespaces. With Landlock alone
+// nothing hides the files of Unix sockets, so the command may only use socket pairs.
 func (o order) families() map[uint32]bool {
 	internet := o.network || o.stage != stageLandlock
 	return map[uint32]bool{

@@ -14,11 +14,10 @@ import (
 	"coder/internal/host/program"
 )
 
-// A program called with HelperName is the helper: it confines itself as its
-// arguments say and runs the command that follows them, as itself or as a child
-// whose exit code it then ends with. That happens while the program is still
-// being initialised, since every command waits for it: what the helper does not
-// need is mostly initialised later, and takes longer than the confining.
+// A program started as HelperName is the helper: it confines itself as its arguments say and then runs
+// the following command, in its place or as a child whose exit code it returns. This happens during
+// initialisation, since every command waits for it: packages that the helper does not need are mostly
+// initialized later, and that takes longer than the confinement.
 func init() {
 	if len(os.Args) < 2 || os.Args[1] != HelperName {
 		return
@@ -28,11 +27,10 @@ func init() {
 		fmt.Fprintln(os.Stderr, SetupPrefix+strings.ReplaceAll(err.Error(), "\n", " "))
 		code = SetupCode
 	}
-	syscall.Exit(code) // at once: nothing is left to be done, and a race detector would wait a second
+	syscall.Exit(code) // immediately: nothing is left to do, and a race detector would wait a second
 }
 
-// carryOut does all on one thread: confinement is a thread's own, and what that
-// thread starts takes it along.
+// carryOut does everything on one thread: confinement belongs to a thread, and its children inherit it.
 func carryOut(args []string) (code int, err error) {
 	runtime.LockOSThread()
 	parent := os.Getppid()
@@ -40,14 +38,14 @@ func carryOut(args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil { // they are not the command's
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil { // not for the command
 		return 0, fmt.Errorf("close files: %w", err)
 	}
-	var tell *os.File // on which we tell how it ended
+	var tell *os.File // reports how the command ended
 	if o.tell {
 		tell = os.NewFile(TellOn, "tell")
 	}
-	group := openGroup(o) // the command sees none of it, and neither do we after this
+	group := openGroup(o) // visible neither to the command nor to the helper afterwards
 	if err := confine(o); err != nil {
 		return 0, err
 	}
@@ -66,12 +64,12 @@ func confine(o order) error {
 	case stageOpen:
 		return nil
 	case stageNamespaces:
-		// Anywhere else what follows would be done to the machine.
+		// Anywhere else, the next steps would change the machine.
 		if mountSpace() == o.outer || os.Getpid() != 1 {
 			return errors.New("not in its own namespaces")
 		}
-		// Had whoever started us been killed before we were to die with it, nobody would end us. The process table we
-		// see until the file system is laid out is still the one outside, in which alone we have a parent.
+		// If the starter was killed before the death signal was set, nothing would end this process. Until the
+		// file system is set up, /proc is the outer one, and only there does this process have a parent.
 		if o.starter != "" && parentOf("self") != o.starter {
 			return errGone
 		}
@@ -106,21 +104,21 @@ func confine(o order) error {
 	return filterCalls(o)
 }
 
-// partWithKeys gives this thread a session keyring of its own, which is empty. It
-// fails in a kernel without keys, in a container that refuses them, and where a
-// user has too many: the filter then still keeps the command from every key.
+// partWithKeys gives this thread a new, empty session keyring. It fails in a kernel without keys, in a
+// container that forbids them, and if a user has too many: the filter then still keeps the command from
+// all keys.
 func partWithKeys() { _, _ = unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0) }
 
 var errGone = errors.New("start command: the requesting process is gone")
 
-// mountSpace names the name space of mounts we are in.
+// mountSpace returns the name of the current mount namespace.
 func mountSpace() string {
 	name, _ := os.Readlink("/proc/self/ns/mnt")
 	return name
 }
 
-// become runs the command in our place. It dies with our parent, as we would
-// have.
+// become replaces the helper with the command. The command dies with the helper's parent, as the helper
+// would.
 func become(argv []string, parent int) error {
 	path, err := program.OnPath(argv[0])
 	if err != nil {
@@ -140,15 +138,14 @@ type capSet uint64
 
 func (c capSet) has(n int) bool { return c&(1<<n) != 0 }
 
-// ofRoot are the capabilities a command of root keeps: those to deal with files
-// of others where it may write at all. Not among them is the right to read past
-// permissions by file handle, which leads out of any file system.
+// ofRoot are the capabilities that a command of root keeps: to handle files of others where it may write
+// at all. They exclude bypassing permissions by file handle, which leads out of any file system.
 const ofRoot = capSet(1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_NET_BIND_SERVICE)
 
-// lastCap is beyond the last capability that there can be.
+// lastCap is greater than any capability.
 const lastCap = 64
 
-// capabilities are those in effect for this thread.
+// capabilities returns this thread's effective capabilities.
 func capabilities() (capSet, error) {
 	var data [2]unix.CapUserData
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -158,8 +155,8 @@ func capabilities() (capSet, error) {
 	return capSet(data[0].Effective) | capSet(data[1].Effective)<<32, nil
 }
 
-// dropCapabilities keeps those of ofRoot, for root, and gives up all others,
-// for good: also what could be got back by running a program.
+// dropCapabilities permanently drops all capabilities, except for ofRoot as root, including those
+// regained by running a program.
 func dropCapabilities() error {
 	have, err := capabilities()
 	if err != nil {
@@ -173,13 +170,13 @@ func dropCapabilities() error {
 		return fmt.Errorf("drop ambient capabilities: %w", err)
 	}
 	if have.has(unix.CAP_SETPCAP) {
-		for n := range lastCap { // no program we run is to get more
+		for n := range lastCap { // no program may gain more
 			if keep.has(n) {
 				continue
 			}
 			err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(n), 0, 0, 0)
 			if err == unix.EINVAL {
-				break // there are no more
+				break // no more capabilities
 			}
 			if err != nil {
 				return fmt.Errorf("bound capabilities: %w", err)

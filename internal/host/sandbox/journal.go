@@ -11,17 +11,16 @@ import (
 	"sync"
 )
 
-// Journal names the files that commands touch. Each helper that keeps it writes a
-// path there before a process of its command opens the file for writing, makes,
-// moves or removes it. One journal serves all commands of a session, and no
-// command can write to it. The nil Journal has no entries.
+// Journal records the files that commands touch. Each helper that writes to it adds a path before a
+// process of its command opens the file for writing, creates, moves or removes it. One journal serves
+// all commands of a session, and no command can write to it. The nil Journal has no entries.
 type Journal struct {
 	mu      sync.Mutex // guards the fields below
-	file    *os.File   // nil until a command runs, and where there can be none
-	read    int64      // bytes of it that are in entries
+	file    *os.File   // nil until a command runs, or if unsupported
+	read    int64      // bytes already parsed into entries
 	entries []entry
-	runs    int          // commands so far
-	alive   map[int]bool // those that have not ended
+	runs    int          // number of commands so far
+	alive   map[int]bool // commands still running
 }
 
 // entry is one line of the journal.
@@ -31,30 +30,29 @@ type entry struct {
 	path string
 }
 
-// The kinds of entries. A helper writes entryUnseen in place of what it could not
-// find out, and then what its command touches is not known.
+// Kinds of entries. A helper writes entryUnseen if it misses something; what its command touched is then
+// unknown.
 const (
 	entryBegin  = 'b'
 	entryEnd    = 'e'
 	entryUnseen = 'u'
-	entryFile   = 'f' // the path
-	entryOpen   = 'o' // the path, which is opened for writing
-	entryGone   = 'd' // the path, which is removed
-	entryTree   = 't' // the path and all below it, which is moved there or away
+	entryFile   = 'f' // path
+	entryOpen   = 'o' // path opened for writing
+	entryGone   = 'd' // path removed
+	entryTree   = 't' // path moved here or away, with everything below
 )
 
-// mostCounted is how often at most one command writes down the same: beyond it only that
-// it was done is known.
+// mostCounted is how often a command records the same operation; more count as unlimited.
 const mostCounted = 32
 
-// JournalOn is the descriptor on which a helper is given the journal.
+// JournalOn is the helper's descriptor of the journal.
 const JournalOn = 5
 
-// maxEntries bounds what is held in memory of a journal. Beyond it nothing is known.
+// maxEntries limits a journal's entries in memory. Beyond it, what was touched is unknown.
 const maxEntries = 1 << 20
 
-// Keep has the helper of a line keep the journal, which [Line.Journal] then opens for
-// it. Where no helper can, the journal says that it does not know what is touched.
+// Keep makes the helper of a line record to the journal, by [Line.Journal]. If no helper can, the
+// journal reports that touched files are unknown.
 func (j *Journal) Keep(l Line) Line {
 	if j == nil {
 		return l
@@ -69,7 +67,7 @@ func (j *Journal) Keep(l Line) Line {
 		j.file, _ = journalFile()
 	}
 	if j.file == nil || !l.Init {
-		j.alive[j.runs] = true // nobody says when it ends
+		j.alive[j.runs] = true // its end is never reported
 		j.entries = append(j.entries, entry{run: j.runs, kind: entryUnseen})
 		return l
 	}
@@ -78,13 +76,13 @@ func (j *Journal) Keep(l Line) Line {
 	return l
 }
 
-// Mark is a moment in a journal.
+// Mark is a position in a journal.
 type Mark struct {
 	at    int
 	alive map[int]bool
 }
 
-// Mark is the present moment.
+// Mark returns the current position.
 func (j *Journal) Mark() Mark {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -96,9 +94,9 @@ func (j *Journal) Mark() Mark {
 	return m
 }
 
-// Since tells what the commands that ran since the mark, or at it, have touched: those
-// that ran at it since they began, for they may have had a file open. It is not known
-// if a command was not watched.
+// Since returns what commands have touched since m. For commands running at m, it includes everything
+// since their start, because they may have had a file open. known is false if a command was not
+// observed.
 func (j *Journal) Since(m Mark) (t Touched, known bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -130,14 +128,14 @@ func (j *Journal) Since(m Mark) (t Touched, known bool) {
 	return t, known
 }
 
-// count counts one more; many are any number.
+// count increments n up to mostCounted, and then makes it unlimited.
 func count(n *int) {
 	if *n++; *n >= mostCounted {
 		*n = math.MaxInt32
 	}
 }
 
-// take reads what was written since.
+// take reads new entries.
 func (j *Journal) take() {
 	if j.file == nil || len(j.entries) >= maxEntries {
 		return
@@ -177,7 +175,7 @@ func (j *Journal) add(line string) {
 	j.entries = append(j.entries, entry{run, rest[0], rest[1:]})
 }
 
-// Close lets the journal go.
+// Close closes the journal.
 func (j *Journal) Close() error {
 	if j == nil {
 		return nil
@@ -190,22 +188,22 @@ func (j *Journal) Close() error {
 	return j.file.Close()
 }
 
-// Touched is what commands have touched.
+// Touched holds the files that commands touched.
 type Touched struct {
 	files map[string]Touch
 	trees map[string]bool
 }
 
-// Touch is what commands may have done to a file, at most.
+// Touch is an upper bound on what commands did to a file.
 type Touch struct {
-	Any     bool // they touched it
-	Opened  int  // how often they opened it for writing
-	Moved   int  // how often they moved it to the name or away from it
-	Removed int  // how often they removed it
-	Held    bool // they may be writing it yet
+	Any     bool // touched in any way
+	Opened  int  // times opened for writing
+	Moved   int  // times moved to or from this name
+	Removed int  // times removed
+	Held    bool // commands may still write it
 }
 
-// Of tells what commands did to the file at an absolute path.
+// Of returns what commands did to the file at an absolute path.
 func (t Touched) Of(path string) Touch {
 	for dir := filepath.Dir(path); dir != "/" && dir != "." && len(t.trees) > 0; dir = filepath.Dir(dir) {
 		if t.trees[dir] {

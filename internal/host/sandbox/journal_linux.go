@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// journalFile is a file in memory that is only ever appended to.
+// journalFile returns an append-only file in memory.
 func journalFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("journal", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// journalFile is none: no helper could keep it.
+// journalFile always fails, since no helper could write to it.
 func journalFile() (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rights of Landlock that concern writing, by what they can be given on.
+// Landlock rights for writing, by what they apply to.
 const (
 	onFiles = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 	onDirs  = unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
@@ -22,12 +22,12 @@ const (
 	inMemory = "/dev/shm"
 )
 
-// ruleset is what a Landlock domain restricts at all.
+// ruleset is what a Landlock domain restricts.
 type ruleset struct {
 	fs, net, scoped uint64
 }
 
-// landlockVersion is the kernel's, 0 if it has no Landlock.
+// landlockVersion returns the kernel's Landlock version, or 0.
 func landlockVersion() int {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -36,8 +36,7 @@ func landlockVersion() int {
 	return int(v)
 }
 
-// restricted is the most that a version of Landlock can restrict of what we are
-// after.
+// restricted returns all that this version of Landlock can restrict for the order.
 func restricted(abi int, o order) (r ruleset) {
 	r.fs = onFiles | onDirs
 	if o.hidesOutside() {
@@ -56,7 +55,7 @@ func restricted(abi int, o order) (r ruleset) {
 		r.scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
 	if o.network || o.stage != stageLandlock {
-		return r // there is a network of our own, or no limit
+		return r // a network namespace, or no limit
 	}
 	if abi >= abiTCP {
 		r.net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
@@ -67,15 +66,15 @@ func restricted(abi int, o order) (r ruleset) {
 	return r
 }
 
-// landlock lets this thread write only where the order says. It also keeps it
-// from changing mounts and from looking into processes outside.
+// landlock lets this thread write only where the order says. It also prevents changes to mounts and
+// access to outside processes.
 func landlock(o order) error {
 	abi := landlockVersion()
 	if abi < 1 {
 		if o.stage == stageLandlock || o.stage == stageBwrap && unix.Geteuid() == 0 {
 			return errors.New("the kernel does not support Landlock")
 		}
-		return nil // it would have been the second layer
+		return nil // it would only have been the second layer
 	}
 	r := restricted(abi, o)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&r)), unsafe.Sizeof(r), 0)
@@ -95,8 +94,8 @@ func landlock(o order) error {
 	return nil
 }
 
-// allow adds the places that may be written. Terminals are among them only
-// where they are the command's own. A /dev that we made holds nothing else.
+// allow adds the writable places. They include terminals only if these are the command's own. A /dev
+// made by the helper contains nothing else.
 func allow(rules int, r ruleset, o order) error {
 	paths := append([]string{inMemory}, devices...)
 	switch {
@@ -107,7 +106,7 @@ func allow(rules int, r ruleset, o order) error {
 	}
 	for _, path := range append(paths, o.write...) {
 		if paths[0] == "/dev" && within(path, "/dev") && path != "/dev" {
-			continue // it lies in what is allowed
+			continue // inside an allowed place
 		}
 		err := allowBeneath(rules, r.fs, path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -120,13 +119,12 @@ func allow(rules int, r ruleset, o order) error {
 	return nil
 }
 
-// hidesOutside reports whether Landlock has to hide files: where nothing else
-// can, and only outside of places to write, since what is made there later must
-// be readable.
+// hidesOutside reports whether Landlock must hide files: if nothing else can, and only outside writable
+// places, whose new files must be readable.
 func (o order) hidesOutside() bool { return o.stage == stageLandlock && len(o.hide)+len(o.empty) > 0 }
 
-// allowReading lets files be read that are not hidden. Landlock knows no
-// exceptions, so what lies beside hidden things is listed piece by piece.
+// allowReading allows reading files that are not hidden. Landlock has no exceptions, so it lists
+// everything beside hidden paths piece by piece.
 func allowReading(rules int, p places) error {
 	hidden := slices.Concat(p.hide, p.empty, p.emptyIn)
 	holdsHidden := func(path string) bool {
@@ -145,7 +143,7 @@ func allowReading(rules int, p places) error {
 	for ; len(dirs) > 0; dirs = dirs[1:] {
 		entries, err := os.ReadDir(dirs[0])
 		if err != nil {
-			continue // what cannot be listed is not ours to read
+			continue // not listable, so not readable either
 		}
 		for _, e := range entries {
 			path := filepath.Join(dirs[0], e.Name())
@@ -162,8 +160,8 @@ func allowReading(rules int, p places) error {
 	return nil
 }
 
-// unreachable reports whether a path could not be opened because it is gone or
-// out of reach: then it cannot be read either.
+// unreachable reports whether a path could not be opened because it is missing or unreachable, and so
+// cannot be read either.
 func unreachable(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }

@@ -9,19 +9,18 @@ import (
 	"syscall"
 )
 
-// Listening lists the sockets of this machine by their full paths on which
-// programs listen now, as far as the system tells. Of those below root the ones of
-// our own confined processes, such as a server left running, are not among them.
+// Listening returns the full paths of sockets on which programs currently listen, as far as the system
+// reports them. Below root it omits coder's own confined processes, such as a server left running.
 //
-// The system knows a socket by the name it was bound to. Where that name is gone or not
-// the only one, every socket nearby counts.
+// The system reports the name a socket was bound to. If that name is gone or not unique, every socket
+// nearby counts.
 func Listening(root string) []string {
 	text, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
 		return nil
 	}
 	const flags, kind, inode, path, accepts, datagrams = 3, 4, 6, 7, "00010000", "0002"
-	var dirs []string // where processes work: a socket may be known by a name within
+	var dirs []string // working directories, to which a bound name may be relative
 	var own map[string]bool
 	l := listeners{bound: make(map[string]int), ours: make(map[string]bool)}
 	for line := range strings.Lines(string(text)) {
@@ -33,7 +32,7 @@ func Listening(root string) []string {
 		names := []string{name}
 		switch {
 		case strings.HasPrefix(name, "@"):
-			continue // it has no file
+			continue // not in the file system
 		case !filepath.IsAbs(name):
 			if dirs == nil {
 				dirs = workDirs()
@@ -57,8 +56,8 @@ func Listening(root string) []string {
 	return l.paths()
 }
 
-// inOneOf lists where a relative name may be: in those of the directories that have it,
-// or in any of them if none has.
+// inOneOf returns where a relative name may be: the directories that contain it, or all of them if none
+// does.
 func inOneOf(dirs []string, name string) (all []string) {
 	for _, dir := range dirs {
 		all = append(all, filepath.Join(dir, name))
@@ -69,13 +68,13 @@ func inOneOf(dirs []string, name string) (all []string) {
 	return all
 }
 
-// listeners are the names that sockets were bound to.
+// listeners holds the names that sockets were bound to.
 type listeners struct {
-	bound map[string]int  // by programs that are not confined, and how often
-	ours  map[string]bool // by our own confined processes
+	bound map[string]int  // unconfined programs' sockets, by name, with their number
+	ours  map[string]bool // names of coder's own confined processes
 }
 
-// paths are where the sockets of others are to be found now.
+// paths returns the current paths of the others' sockets.
 func (l listeners) paths() (list []string) {
 	near := search{left: mostNearby}
 	for at, sockets := range l.bound {
@@ -92,7 +91,7 @@ func (l listeners) paths() (list []string) {
 	return slices.DeleteFunc(slices.Compact(list), func(at string) bool { return l.ours[at] })
 }
 
-// linkCount is how many names a file has.
+// linkCount returns the number of a file's hard links.
 func linkCount(info fs.FileInfo) uint64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(st.Nlink)
@@ -100,20 +99,20 @@ func linkCount(info fs.FileInfo) uint64 {
 	return 1
 }
 
-// mostNearby is how many entries of folders are looked at for sockets without their names.
+// mostNearby limits the folder entries searched for renamed sockets.
 const mostNearby = 5000
 
-// search finds sockets in folders, and looks at so many entries at most.
+// search finds sockets in folders, up to a limit of entries.
 type search struct{ left int }
 
-// of lists the sockets that one bound to a name may be called by now: those in its folder,
-// or, if that has gone, those as far below what is left of the way to it.
+// of returns the sockets that may now be the one bound to a name: those in its folder, or, if the folder
+// is gone, those at the same depth below its nearest existing parent.
 func (s *search) of(at string) (list []string) {
 	dir, deep := filepath.Dir(at), 0
 	for !exists(dir) {
 		dir, deep = filepath.Dir(dir), deep+1
 	}
-	if within(dir, "/run") || within(dir, "/var/run") || dir == "/" { // hidden whole, or too far from the name
+	if within(dir, "/run") || within(dir, "/var/run") || dir == "/" { // entirely hidden, or too far from the name
 		return nil
 	}
 	folders := []string{dir}
@@ -128,14 +127,14 @@ func (s *search) of(at string) (list []string) {
 	return list
 }
 
-// in lists the sockets and the folders in a folder.
+// in returns the sockets and the folders in a folder.
 func (s *search) in(folder string) (sockets, dirs []string) {
 	d, err := os.Open(folder)
 	if err != nil || s.left == 0 {
 		return nil, nil
 	}
 	defer d.Close()
-	entries, _ := d.ReadDir(s.left) // what could be read before an error counts
+	entries, _ := d.ReadDir(s.left) // the entries before an error count
 	s.left -= len(entries)
 	for _, e := range entries {
 		switch name := filepath.Join(folder, e.Name()); {
@@ -148,7 +147,7 @@ func (s *search) in(folder string) (sockets, dirs []string) {
 	return sockets, dirs
 }
 
-// workDirs are the working directories of all processes that may be looked at.
+// workDirs returns the working directories of all processes it may inspect.
 func workDirs() (dirs []string) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range links {
@@ -160,8 +159,7 @@ func workDirs() (dirs []string) {
 	return slices.Compact(dirs)
 }
 
-// confinedSockets are the sockets, by their inodes, of processes below us that are
-// confined.
+// confinedSockets returns the socket inodes of confined descendants.
 func confinedSockets() map[string]bool {
 	found := make(map[string]bool)
 	for _, p := range descendants(processNumber()) {

@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// harmless is the attributes of places to write.
+// harmless are the mount attributes of writable places.
 const harmless = unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID
 
-// layOut makes the file system of this thread's mount namespace what the places
-// say. What may be written is taken out first, then everything is made
-// read-only, and what was taken out is put on top.
+// layOut arranges the file system of this mount namespace according to places. It first clones the
+// writable parts, then makes everything read-only, and then mounts the clones on top.
 func layOut(p places) error {
 	cwd, buf := "", make([]byte, unix.PathMax) // with links on the way resolved; "" if it is gone
 	if n, err := unix.Getcwd(buf); err == nil && n >= 2 && buf[0] == '/' {
@@ -46,8 +45,8 @@ func layOut(p places) error {
 			return fmt.Errorf("make %s writable: %w", t.at, err)
 		}
 	}
-	// Where a process table of our own is forbidden, as in some containers, the old one stays: read-only, and closed
-	// to us by the kernel where it would lead out.
+	// Where a new PID namespace's /proc is forbidden, as in some containers, the old one stays: read-only,
+	// and the kernel closes it where it would lead out.
 	_ = unix.Mount("proc", "/proc", "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	for _, path := range p.pins() {
 		if err := remount(path, 0); err != nil {
@@ -68,13 +67,13 @@ func layOut(p places) error {
 		}
 	}
 	if cwd != "" {
-		_ = os.Chdir(cwd) // failing that we stay where nothing can be written
+		_ = os.Chdir(cwd) // otherwise stay where nothing is writable
 	}
 	return nil
 }
 
-// conceal puts a device that cannot be opened over each hidden file, and an
-// empty directory over each hidden one, with what is to be seen in it.
+// conceal mounts a device that cannot be opened over each hidden file, and an empty directory, with its
+// visible parts, over each hidden one.
 func conceal(p places) error {
 	for _, path := range p.hide {
 		t, err := takeDevice("/dev/null", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV)
@@ -86,7 +85,7 @@ func conceal(p places) error {
 			return fmt.Errorf("hide %s: %w", path, err)
 		}
 	}
-	for _, l := range slices.Backward(p.layers()) { // what is seen takes the inner layer along
+	for _, l := range slices.Backward(p.layers()) { // visible parts include the inner layer
 		if err := l.put(); err != nil {
 			return err
 		}
@@ -94,7 +93,7 @@ func conceal(p places) error {
 	return nil
 }
 
-// put empties the directories of a layer and puts into them what is to be seen.
+// put empties the directories of a layer and mounts the visible parts in them.
 func (l layer) put() error {
 	shown := make([]part, 0, len(l.show))
 	for _, path := range l.show {
@@ -125,7 +124,7 @@ func (l layer) put() error {
 			if err != unix.EINVAL || shows {
 				break
 			}
-			// Another session removed the folder and made it anew, and what was put over it is gone.
+			// Another session removed and recreated the folder, so the mount over it is gone.
 			err = unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, "mode=0755")
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -135,13 +134,13 @@ func (l layer) put() error {
 	return nil
 }
 
-// mostRehidden is how often a folder is hidden that others remove and make again.
+// mostRehidden limits how often to hide a folder that others recreate.
 const mostRehidden = 10
 
-// appear puts a part into a directory that was emptied.
+// appear mounts a part inside an emptied directory.
 func (t part) appear() error {
 	buf := make([]byte, unix.PathMax)
-	if n, err := unix.Readlinkat(t.fd, "", buf); err == nil { // a link to be seen
+	if n, err := unix.Readlinkat(t.fd, "", buf); err == nil { // a visible link
 		unix.Close(t.fd)
 		return os.Symlink(string(buf[:n]), t.at)
 	}
@@ -151,13 +150,13 @@ func (t part) appear() error {
 	return t.put()
 }
 
-// part is a piece of the file system taken out to be put somewhere.
+// part is a piece of the file system cloned to be mounted elsewhere.
 type part struct {
 	fd int
 	at string
 }
 
-// take clones the tree of mounts below a path, with attributes added.
+// take clones the mount tree below a path, with added attributes.
 func take(path string, attrs uint64) (part, error) {
 	fd, err := open(path)
 	if err != nil {
@@ -167,8 +166,8 @@ func take(path string, attrs uint64) (part, error) {
 	return clone(fd, "", path, unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attrs)
 }
 
-// takeDevice is take for a device. What is in /dev only the system's own have put
-// there: no link has to be looked for on the way.
+// takeDevice is take for a device. It does not check for links on the path, since only the system writes
+// to /dev.
 func takeDevice(path string, attrs uint64) (part, error) {
 	return clone(unix.AT_FDCWD, path, path, unix.AT_SYMLINK_NOFOLLOW, attrs)
 }
@@ -187,7 +186,7 @@ func clone(dir int, name, at string, flags uint, attrs uint64) (part, error) {
 	return part{fd: tree, at: at}, nil
 }
 
-// put puts a part over what is at its path.
+// put mounts a part over its path.
 func (t part) put() error {
 	defer unix.Close(t.fd)
 	target, err := open(t.at)
@@ -198,7 +197,7 @@ func (t part) put() error {
 	return unix.MoveMount(t.fd, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// remount puts the tree at a path over itself, with attributes added.
+// remount mounts the tree at a path over itself, with added attributes.
 func remount(path string, attrs uint64) error {
 	t, err := take(path, attrs)
 	if err != nil {
@@ -207,7 +206,7 @@ func remount(path string, attrs uint64) error {
 	return t.put()
 }
 
-// open finds a path on which there is no symbolic link; it may be one itself.
+// open opens a path without symbolic links on the way; it may be one itself.
 func open(path string) (int, error) {
 	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
@@ -215,7 +214,7 @@ func open(path string) (int, error) {
 	})
 }
 
-// setAttr changes all mounts from a path downwards.
+// setAttr changes all mounts at and below a path.
 func setAttr(dir int, path string, attr *unix.MountAttr) error {
 	flags := uint(unix.AT_RECURSIVE)
 	if path == "" {
@@ -256,14 +255,14 @@ func takeDevices() (parts []part, err error) {
 	return parts, nil
 }
 
-// links are what programs look for in /dev beside devices.
+// links are the links that programs expect in /dev.
 var links = map[string]string{
 	"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
 	"ptmx": "pts/ptmx",
 }
 
-// makeDev puts a /dev of our own in place: harmless devices, terminals and
-// shared memory nobody else sees, and whatever in /dev may be written.
+// makeDev mounts a new /dev: harmless devices, private terminals and shared memory, and the writable
+// parts of /dev.
 func makeDev(devices, writable []part) error {
 	const flags = unix.MS_NOSUID | unix.MS_NOEXEC
 	if err := unix.Mount("tmpfs", "/dev", "tmpfs", flags, "mode=0755"); err != nil {
@@ -273,7 +272,7 @@ func makeDev(devices, writable []part) error {
 		if err := unix.Mknod(t.at, unix.S_IFREG|0o644, 0); err != nil {
 			return err
 		}
-		err := unix.MoveMount(t.fd, "", unix.AT_FDCWD, t.at, unix.MOVE_MOUNT_F_EMPTY_PATH) // only we have been here
+		err := unix.MoveMount(t.fd, "", unix.AT_FDCWD, t.at, unix.MOVE_MOUNT_F_EMPTY_PATH) // no other process was here
 		unix.Close(t.fd)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.at, err)
@@ -293,7 +292,7 @@ func makeDev(devices, writable []part) error {
 	if err := os.Mkdir("/dev/pts", 0o755); err != nil {
 		return err
 	}
-	// Without terminals of its own a command has none.
+	// Without its own terminals a command has none.
 	_ = unix.Mount("devpts", "/dev/pts", "devpts", flags, "newinstance,ptmxmode=0666,mode=620")
 	for _, t := range writable {
 		if !within(t.at, "/dev") {
@@ -306,8 +305,8 @@ func makeDev(devices, writable []part) error {
 	return unix.MountSetattr(unix.AT_FDCWD, "/dev", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// makeRoom makes something in a directory of our own to put the part over. What
-// it is was seen when it was taken; here only whether it is a directory matters.
+// makeRoom creates a mount point for the part in a directory of the sandbox. Only whether the part is a
+// directory matters; take recorded that.
 func (t part) makeRoom() error {
 	var st unix.Stat_t
 	if err := unix.Fstat(t.fd, &st); err != nil {

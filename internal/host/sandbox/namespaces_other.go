@@ -10,13 +10,13 @@ func askedWhenWeDie(*syscall.SysProcAttr) {}
 
 func mountSpace() string { return "" }
 
-// Listening is not told here.
+// Listening is not supported here.
 func Listening(string) []string { return nil }
 
-// Memory is not asked for here: nothing bounds it.
+// Memory is not measured here, since nothing limits it.
 func Memory() int64 { return 0 }
 
-// hold changes nothing here: there are no control groups.
+// hold returns the line unchanged: there are no control groups here.
 func hold(argv []string, _ Bounds) (held []string, release func()) { return argv, func() {} }
 
 func dropGroups() {}

@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// stage is what the helper has to do itself.
+// stage is the part of the confinement left to the helper.
 type stage string
 
 const (
-	stageNamespaces stage = "namespaces" // namespaces are made, lay out the file system
-	stageBwrap      stage = "bwrap"      // all of that is done, add what bwrap leaves out
-	stageLandlock   stage = "landlock"   // Landlock is all there is
-	stageOpen       stage = "open"       // nothing is confined; only see to the end of it
+	stageNamespaces stage = "namespaces" // in new namespaces: set up the file system
+	stageBwrap      stage = "bwrap"      // bwrap did that: add what it lacks
+	stageLandlock   stage = "landlock"   // only Landlock is available
+	stageOpen       stage = "open"       // not confined: only end its processes
 )
 
-// order is the command line of the helper: limits made out and the command.
+// order is the helper's command line: resolved limits and the command.
 type order struct {
 	stage stage
 	places
-	outer   string // the name space of mounts that must not be touched
-	starter string // the number of whoever wants the command, see processNumber
-	tell    bool   // say how the command ended
-	probe   bool   // end well instead of running a command
-	journal string // the number of the command in the journal to keep; empty if there is none
-	// confined says of a command at stageOpen that it confines itself.
+	outer   string // the mount namespace that must not be changed
+	starter string // the requesting process, see processNumber
+	tell    bool   // report how the command ended
+	probe   bool   // exit successfully instead of running a command
+	journal string // the command's number in the journal, or empty
+	// confined reports, at stageOpen, that the command confines itself.
 	confined bool
-	groups   []string // the folders of the control group that the command starts in
+	groups   []string // folders of the command's control group
 	argv     []string
 }
 
-// lists are the paths of an order with their arguments.
+// lists returns the path lists of an order with their argument names.
 func (o *order) lists() []pathList {
 	return []pathList{
 		{"--write", &o.write}, {"--protect", &o.protect}, {"--hide", &o.hide}, {"--empty", &o.empty}, {"--show", &o.show},
@@ -45,7 +45,7 @@ type pathList struct {
 	paths *[]string
 }
 
-// args writes an order as arguments; the command is to follow them.
+// args encodes an order as arguments that precede the command.
 func (o order) args() []string {
 	args := []string{"--stage=" + string(o.stage)}
 	for _, l := range o.lists() {
@@ -86,8 +86,7 @@ func (o order) args() []string {
 	return append(append(args, "--"), o.argv...)
 }
 
-// parse reads an order. Anything unknown or missing is an error: a limit that
-// is not understood must not be passed over.
+// parse parses an order. Anything unknown or missing is an error: an unknown limit must not be ignored.
 func parse(args []string) (o order, err error) {
 	lists := o.lists()
 	for i, arg := range args {
@@ -146,9 +145,9 @@ func (o order) check() error {
 	return nil
 }
 
-// pins are the directories that must not be moved away, outermost first: those asked
-// for, and those between a place to write and a protected path in it, since another
-// could be put in the place of the protected path.
+// pins returns the directories that must not be moved, outermost first: the requested ones, and those
+// between a writable place and a protected path in it, since otherwise another directory could replace
+// them.
 func (p places) pins() (dirs []string) {
 	pinned := slices.Clone(p.pin)
 	for _, path := range p.protect {

@@ -2,11 +2,11 @@ package sandbox
 
 import "fmt"
 
-// OutletPort is where, on the loopback of a command that has one, its [Outlet] is.
+// OutletPort is the port of an [Outlet] on a command's loopback.
 const OutletPort = 27182
 
-// OutletOn is the descriptor on which a helper hands the listener of a [Outlet] over.
+// OutletOn is the descriptor by which a helper hands over an [Outlet]'s listener.
 const OutletOn = 4
 
-// OutletAddress is where a command finds its [Outlet].
+// OutletAddress is the address of an [Outlet] for its command.
 var OutletAddress = fmt.Sprintf("127.0.0.1:%d", OutletPort)

@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Outlet is a listener in the network of a command that has no other: its
-// connections come from that command and are accepted here. The helper makes it
-// before the command starts and hands it over by a socket that the command does
-// not have, so the command needs no path to us, and nobody else has one.
+// Outlet is a listener in the otherwise isolated network of a command: coder accepts its connections,
+// which come only from that command. The helper creates the listener before the command starts and sends
+// it over a socket that the command does not have. So the command needs no path to coder, and no other
+// process has one.
 type Outlet struct {
-	File *os.File // is given to the helper as descriptor OutletOn
+	File *os.File // pass it to the helper as descriptor OutletOn
 
 	hand *net.UnixConn
 
 	mu       sync.Mutex // guards the fields below
 	closed   bool
-	listener net.Listener // nil until it was handed over
+	listener net.Listener // nil until handed over
 }
 
-// NewOutlet makes an outlet that is yet to be handed over.
+// NewOutlet returns an outlet that the helper has yet to hand over.
 func NewOutlet() (*Outlet, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -41,8 +41,7 @@ func NewOutlet() (*Outlet, error) {
 	return d, nil
 }
 
-// Accept waits for the outlet to be handed over, and for a connection. Only one
-// goroutine calls it.
+// Accept waits until the outlet is handed over and a connection arrives. Only one goroutine may call it.
 func (d *Outlet) Accept() (net.Conn, error) {
 	l, err := d.take()
 	if err != nil {
@@ -51,7 +50,7 @@ func (d *Outlet) Accept() (net.Conn, error) {
 	return l.Accept()
 }
 
-// take returns the listener, which it receives the first time.
+// take returns the listener, and receives it the first time.
 func (d *Outlet) take() (net.Listener, error) {
 	d.mu.Lock()
 	l := d.listener
@@ -87,12 +86,12 @@ func (d *Outlet) take() (net.Listener, error) {
 	return l, nil
 }
 
-// Close ends the outlet, handed over or not.
+// Close closes the outlet, handed over or not.
 func (d *Outlet) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
-	_ = d.File.Close() // it may be closed already
+	_ = d.File.Close() // may already be closed
 	err := d.hand.Close()
 	if d.listener != nil {
 		err = d.listener.Close()
@@ -100,11 +99,11 @@ func (d *Outlet) Close() error {
 	return err
 }
 
-// Addr is where the command finds it.
+// Addr returns the address for the command.
 func (d *Outlet) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: OutletPort} }
 
-// handOver makes the listener, in the network of this process, and sends it to
-// whoever started us. Neither is the command's.
+// handOver creates the listener in this process's network and sends it to coder. The command gets
+// neither.
 func handOver() error {
 	defer unix.Close(OutletOn)
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

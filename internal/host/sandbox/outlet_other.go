@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Outlet is what only Linux has: see [Sandbox.HasOutlets].
+// Outlet is supported only on Linux: see [Sandbox.HasOutlets].
 type Outlet struct {
 	net.Listener
 	File *os.File

@@ -10,26 +10,25 @@ import (
 	"strings"
 )
 
-// places are limits made out on this machine: every path exists, is free of
-// symbolic links on its way and stands once.
+// places are limits resolved on this machine: every path exists, has no symbolic links on the way and
+// occurs once.
 type places struct {
-	write   []string // none lies inside another
-	protect []string // all lie inside one of write; may be symbolic links
+	write   []string // none is inside another
+	protect []string // all are inside one of write; may be symbolic links
 	hide    []string // files that cannot be opened
-	empty   []string // directories that are empty
-	show    []string // what is to be seen in them; may be symbolic links
-	emptyIn []string // directories in what is to be seen that are empty in turn
-	showIn  []string // what is to be seen in those
-	pin     []string // directories inside one of write that stay where they are
+	empty   []string // directories that appear empty
+	show    []string // visible parts of empty; may be symbolic links
+	emptyIn []string // directories in show that appear empty
+	showIn  []string // visible parts of emptyIn
+	pin     []string // directories inside one of write that cannot be moved
 	network bool
 	trace   bool
 	bounds  Bounds
-	outlet  bool // without network: a listener is handed over
+	outlet  bool // without network: hand over a listener
 }
 
-// places makes out limits. Paths to write are resolved once for the life of the
-// sandbox, so that a command cannot have a later one write elsewhere by putting
-// a link in the way.
+// places resolves limits. It resolves writable paths once for the life of the sandbox, so that a command
+// cannot redirect a later one by planting a link.
 func (s *Sandbox) places(l Limits) (p places, err error) {
 	p.network, p.trace, p.bounds = l.Network, l.Trace, l.Bounds
 	p.outlet = !l.Network && len(l.Hosts) > 0 && s.HasOutlets()
@@ -63,18 +62,18 @@ func (s *Sandbox) places(l Limits) (p places, err error) {
 	}
 	for _, path := range l.Hide {
 		if at := filepath.Clean(path); strings.HasSuffix(path, "/") && s.Protects() && !exists(at) {
-			_ = s.stand(at, true) // where it cannot be made now nobody else can make it either
+			_ = s.stand(at, true) // if this fails, nobody else can create it either
 		}
 	}
-	if s.backend != Landlock { // which could only hide them with all of /proc
+	if s.backend != Landlock { // Landlock could only hide all of /proc
 		l.Hide = append(slices.Clone(l.Hide), keyLists...)
 	}
 	p.conceal(l)
 	return p, nil
 }
 
-// conceal makes out what is to be hidden: what the limits say, and where
-// services listen. What may be written, and what is asked for, stays.
+// conceal determines what to hide: the paths in the limits, and those where services listen. Writable
+// and shown paths stay visible.
 func (p *places) conceal(l Limits) {
 	found := make(follower)
 	var list []string
@@ -86,7 +85,7 @@ func (p *places) conceal(l Limits) {
 			list = append(list, pattern)
 			continue
 		}
-		if _, read := listed[dir]; !read { // as they come: sorting thousands of names costs more than all of the patterns
+		if _, read := listed[dir]; !read { // unsorted: sorting thousands of names costs more than all the patterns
 			if d, err := os.Open(dir); err == nil {
 				listed[dir], _ = d.Readdirnames(-1)
 				d.Close()
@@ -127,19 +126,19 @@ func (p *places) conceal(l Limits) {
 	})
 }
 
-// below reports whether a path lies inside one of the directories.
+// below reports whether a path is inside one of the directories.
 func below(path string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return path != dir && within(path, dir) })
 }
 
-// layer is directories that are empty but for what is to be seen in them.
+// layer is a set of empty directories and their visible parts.
 type layer struct{ empty, show []string }
 
-// layers are what is hidden with what is seen in it, the outer layer first.
+// layers returns the hidden directories with their visible parts, the outer layer first.
 func (p places) layers() []layer { return []layer{{p.empty, p.show}, {p.emptyIn, p.showIn}} }
 
-// firstLink is the first symbolic link on the way from one of the directories to a path
-// in it, or the path: what is behind a link is seen where it is.
+// firstLink returns the first symbolic link between one of the directories and a path in it, or the
+// path: a link's target is visible at its own place.
 func firstLink(path string, dirs []string) string {
 	for _, dir := range dirs {
 		if !within(path, dir) {
@@ -156,12 +155,11 @@ func firstLink(path string, dirs []string) string {
 	return path
 }
 
-// follower finds where paths lead that have folders in common: folder by folder,
-// where each is; "" if it is not there. It holds for a moment only.
+// follower resolves paths that share folders. It caches the real path of each folder, "" if it does not
+// exist, and is valid only briefly.
 type follower map[string]string
 
-// real is where a path leads once links are followed, and what is there, if
-// anything is.
+// real returns the target of a path after following links, and its info, if it exists.
 func (f follower) real(path string) (at string, info fs.FileInfo, ok bool) {
 	path = filepath.Clean(path)
 	dir, known := f[filepath.Dir(path)]
@@ -182,7 +180,7 @@ func (f follower) real(path string) (at string, info fs.FileInfo, ok bool) {
 	return at, info, err == nil
 }
 
-// resolve is the real path of a place to write, empty if there is none.
+// resolve returns the real path of a writable place, or "" if it does not exist.
 func (s *Sandbox) resolve(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("%q is not an absolute path", path)
@@ -204,7 +202,7 @@ func (s *Sandbox) resolve(path string) (string, error) {
 	return real, nil
 }
 
-// outermost sorts paths and leaves out those inside others.
+// outermost sorts paths and omits those inside others.
 func outermost(paths []string) (kept []string) {
 	sorted := slices.Clone(paths)
 	slices.SortFunc(sorted, func(a, b string) int { return strings.Compare(a+"/", b+"/") })
@@ -216,17 +214,16 @@ func outermost(paths []string) (kept []string) {
 	return kept
 }
 
-// within reports whether a path is another or lies below it.
+// within reports whether path is dir or below it.
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
 }
 
-// maxLinks is how many symbolic links are followed from a protected path.
+// maxLinks limits the symbolic links followed from a protected path.
 const maxLinks = 8
 
-// protect makes out what is to be protected for the sake of one path: the path,
-// and if there is a symbolic link on its way then the link itself, and where it
-// leads. What does not exist is made, empty.
+// protect returns everything to protect for one path: the path, and if there is a symbolic link on the
+// way, the link itself and its target. It creates missing paths, empty.
 func (s *Sandbox) protect(write []string, path string, links int) ([]string, error) {
 	isDir := strings.HasSuffix(path, "/")
 	path = filepath.Clean(path)
@@ -243,7 +240,7 @@ func (s *Sandbox) protect(write []string, path string, links int) ([]string, err
 		info, err := os.Lstat(at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && s.backend == Landlock:
-			return nil, nil // it cannot protect anyway
+			return nil, nil // Landlock cannot protect it anyway
 		case errors.Is(err, fs.ErrNotExist):
 			if err := s.stand(at, isDir || !last); err != nil {
 				return nil, err
@@ -268,14 +265,13 @@ func (s *Sandbox) protect(write []string, path string, links int) ([]string, err
 			more, err := s.protect(write, filepath.Join(to, rest), links-1)
 			return append([]string{at}, more...), err
 		case !info.IsDir() && !last:
-			return []string{at}, nil // nothing can be made below a file that stays
+			return []string{at}, nil // nothing can be created below a protected file
 		}
 	}
 	return []string{at}, nil
 }
 
-// behind is a path as it stands behind the places to write, whose own links are
-// resolved.
+// behind returns a path with the links of its writable place resolved.
 func (s *Sandbox) behind(l Limits, path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("%q is not an absolute path", path)
@@ -294,7 +290,7 @@ func (s *Sandbox) behind(l Limits, path string) (string, error) {
 	return path + slash, nil
 }
 
-// stand puts an empty file or directory where a protected path does not exist.
+// stand creates an empty file or directory in place of a missing protected path.
 func (s *Sandbox) stand(path string, dir bool) error {
 	err := error(nil)
 	if dir {
@@ -314,9 +310,8 @@ func (s *Sandbox) stand(path string, dir bool) error {
 	return err
 }
 
-// sockets are where programs listen that run things for whoever asks, or speak
-// for the person: through them a command could have done outside what it may
-// not do itself. What is a directory is emptied. A name holds one star at most.
+// sockets are where services listen that run programs for any client, or act for the user: through them
+// a command could bypass its limits. Directories appear empty. A name has at most one star.
 var sockets = []string{
 	"/run", "/var/run",
 	"/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/var/lib/incus/unix.socket", "/var/lib/docker", "/var/lib/libvirt/qemu",
@@ -326,11 +321,11 @@ var sockets = []string{
 	"/tmp/keyring-*", "/tmp/fcitx-*", "/tmp/.wine-*", "/tmp/runtime-*", "/tmp/run-*", "/tmp/*.sock", "/tmp/*.socket",
 }
 
-// keyLists name the keys that the kernel keeps for a user.
+// keyLists are the kernel's lists of a user's keys.
 var keyLists = []string{"/proc/keys", "/proc/key-users"}
 
-// needed is what programs need of the directories that are emptied: where names
-// are looked up, and where some systems keep their programs.
+// needed are paths in emptied directories that programs need: for name lookup, and for programs on some
+// systems.
 var needed = []string{
 	"/run/systemd/resolve/resolv.conf", "/run/systemd/resolve/stub-resolv.conf", "/run/resolvconf/resolv.conf", "/run/NetworkManager/resolv.conf",
 	"/run/connman/resolv.conf", "/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/opengl-driver-32", "/run/host", "/run/lock", "/run/shm",

@@ -15,11 +15,10 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// Planted finds what git obeys when it is run in a folder, in that of the workspace
-// or in others: runs has it run programs, elsewhere has it use files elsewhere. Each
-// file stands with a state that changes with what git obeys in it. Ask before and
-// after a command that may write: a repository that is made, bare or not, and a file
-// that sends git elsewhere, cannot be held back beforehand.
+// Planted finds what git would obey when run in the workspace or in the given folders: runs are files
+// that make it run programs, elsewhere those that make it use files elsewhere. Each file has a state
+// that changes with its effect. Call it before and after a command that may write: creating a
+// repository, bare or not, or a file that redirects git, cannot be prevented.
 func Planted(root, home string, dirs []string) (runs, elsewhere map[string]string) {
 	l := gitLook{root: real(root), home: home, seen: make(map[string]bool)}
 	l.runs, l.elsewhere = make(map[string]string), make(map[string]string)
@@ -40,16 +39,16 @@ func Planted(root, home string, dirs []string) (runs, elsewhere map[string]strin
 	return l.runs, l.elsewhere
 }
 
-// gitLook is one look at what git obeys.
+// gitLook is one search for what git obeys.
 type gitLook struct {
 	root, home      string
-	own             string // the repository of the workspace
+	own             string // the workspace's repository
 	runs, elsewhere map[string]string
 	seen            map[string]bool
 }
 
-// through is the name under which a repository is found that a link at some place
-// leads to, "" if that is no link, or git obeys the same repository elsewhere anyway.
+// through returns at if it is a link to a repository, or "" if it is no link or git obeys the same
+// repository elsewhere anyway.
 func (l *gitLook) through(at, common string) string {
 	common = real(common)
 	rel, err := filepath.Rel(l.root, common)
@@ -60,8 +59,7 @@ func (l *gitLook) through(at, common string) string {
 	return at
 }
 
-// found takes down that git obeys a file in some state, under the name of the link
-// that leads there, if one does.
+// found records that git obeys a file in some state, under the name of the link to it, if any.
 func (l *gitLook) found(in map[string]string, path, via, state string) {
 	if via != "" {
 		path, state = via, in[via]+path+" "+state+"\n"
@@ -69,8 +67,7 @@ func (l *gitLook) found(in map[string]string, path, via, state string) {
 	in[path] = state
 }
 
-// repository looks at one git directory, at those that it shares files with, and at
-// those of its submodules.
+// repository examines one git directory, those it shares files with, and those of its submodules.
 func (l *gitLook) repository(git, via string) {
 	if l.seen[via+"\x00"+git] {
 		return
@@ -109,7 +106,7 @@ func (l *gitLook) repository(git, via string) {
 	}
 }
 
-// head looks for a branch that is a file somewhere else.
+// head checks for a branch that is a file elsewhere.
 func (l *gitLook) head(git, via string) {
 	path := filepath.Join(git, "HEAD")
 	text, err := readSome(path)
@@ -124,7 +121,7 @@ func (l *gitLook) head(git, via string) {
 	}
 }
 
-// alternates looks for other stores of objects, outside the workspace.
+// alternates checks for object stores outside the workspace.
 func (l *gitLook) alternates(objects, via string) {
 	path := filepath.Join(objects, "info", "alternates")
 	text, err := readSome(path)
@@ -140,11 +137,10 @@ func (l *gitLook) alternates(objects, via string) {
 	}
 }
 
-// maxIncludes is how deep one configuration includes another.
+// maxIncludes limits the depth of configuration includes.
 const maxIncludes = 10
 
-// config looks at a configuration of a git directory, and at those it includes,
-// whatever the condition.
+// config examines a configuration of a git directory and its includes, whatever their condition.
 func (l *gitLook) config(path, git, via string, depth int) {
 	if key := via + "\x00" + git + "\x00" + path; l.seen[key] {
 		return
@@ -156,7 +152,7 @@ func (l *gitLook) config(path, git, via string, depth int) {
 	case errors.Is(err, fs.ErrNotExist):
 		return
 	case err != nil || len(text) == maxSettings || depth > maxIncludes:
-		l.found(l.runs, path, via, contentOf(path)) // it may say anything
+		l.found(l.runs, path, via, contentOf(path)) // its effect is unknown
 		return
 	}
 	var obeyed, moved string
@@ -188,8 +184,8 @@ func (l *gitLook) config(path, git, via string, depth int) {
 	}
 }
 
-// worksIn reports whether the files of a repository may lie in a folder: beside it,
-// where a link leads back to it, or, of a submodule, in the workspace.
+// worksIn reports whether a repository may have its work tree in a folder: beside it, where a link leads
+// back to it, or, for a submodule, in the workspace.
 func (l *gitLook) worksIn(git, dir string) bool {
 	git, dir = real(git), real(dir)
 	submodule := strings.Contains(git, "/.git/modules/") || within(git, filepath.Join(l.own, "modules"))
@@ -197,7 +193,7 @@ func (l *gitLook) worksIn(git, dir string) bool {
 	return dir == filepath.Dir(git) || linked || submodule && within(dir, l.root)
 }
 
-// selects reports whether attributes choose programs for files.
+// selects reports whether attributes select programs for files.
 func selects(attributes []byte) bool {
 	for line := range bytes.Lines(attributes) {
 		for _, word := range []string{"filter", "diff=", "merge="} {
@@ -212,13 +208,13 @@ func selects(attributes []byte) bool {
 	return false
 }
 
-// isBare reports whether git takes a folder itself for a repository.
+// isBare reports whether git treats a folder itself as a repository.
 func isBare(dir string) bool {
 	has := func(name string) bool { return exists(filepath.Join(dir, name)) }
 	return has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
-// gitDir is the directory of a repository: .git, or where that file leads to.
+// gitDir returns a repository's git directory: .git, or the target of a .git file.
 func gitDir(git string) string {
 	text, err := readSome(git)
 	to, ok := strings.CutPrefix(string(text), "gitdir:")
@@ -228,7 +224,7 @@ func gitDir(git string) string {
 	return absolute(filepath.Dir(git), strings.TrimSpace(to))
 }
 
-// commonDir is the directory that a git directory shares with others, or itself.
+// commonDir returns the common directory of a git directory, or itself.
 func commonDir(git string) string {
 	text, err := readSome(filepath.Join(git, "commondir"))
 	if err != nil {
@@ -244,7 +240,7 @@ func absolute(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// real is a path without links, as far as that can be told.
+// real returns a path with its links resolved, as far as possible.
 func real(path string) string {
 	if at, err := filepath.EvalSymlinks(path); err == nil {
 		return at
@@ -252,16 +248,16 @@ func real(path string) string {
 	return filepath.Clean(path)
 }
 
-// maxSettings is how much of a file with settings is looked at.
+// maxSettings limits how much of a settings file is read.
 const maxSettings = 256 << 10
 
-// readSome reads the beginning of a regular file.
+// readSome reads the start of a regular file.
 func readSome(path string) ([]byte, error) {
 	text, _, err := repofile.Below(filepath.Dir(path)).Head(filepath.Base(path), maxSettings)
 	return text, err
 }
 
-// contentOf changes whenever what a path leads to does.
+// contentOf returns a text that changes with the target of a path.
 func contentOf(path string) string {
 	text, err := readSome(path)
 	info, unknown := os.Stat(path)
@@ -271,7 +267,7 @@ func contentOf(path string) string {
 	return fmt.Sprintf("%v %x", info.Mode(), sha256.Sum256(text))
 }
 
-// stateOf changes whenever a file does.
+// stateOf returns a text that changes with a file.
 func stateOf(path string) (state string) {
 	for _, describe := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
 		if info, err := describe(path); err == nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// bwrapArgs are the arguments of bwrap that lay out the file system, up to the
-// command. The process table is the command's own and ends with it.
+// bwrapArgs returns the bwrap arguments that set up the file system, up to the command. The PID
+// namespace is the command's own and ends with it.
 func bwrapArgs(p places) []string {
 	args := []string{"--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--unshare-ipc", "--proc", "/proc", "--die-with-parent"}
 	if !p.network {
@@ -43,7 +43,7 @@ func bwrapArgs(p places) []string {
 	return append(args, "--")
 }
 
-// bindFlag lets devices that may be used be used.
+// bindFlag returns the bind option for a path; it allows the use of devices.
 func bindFlag(path string) string {
 	if within(path, "/dev") {
 		return "--dev-bind"
@@ -51,9 +51,8 @@ func bindFlag(path string) string {
 	return "--bind"
 }
 
-// profile is the policy for sandbox-exec. Later rules win over earlier ones.
-// The machine's loopback cannot be told from one of the command's own, so
-// without network there is none.
+// profile returns the policy for sandbox-exec. Later rules override earlier ones. Since the machine's
+// loopback looks like one of the command's own, no network also means no loopback.
 func profile(p places) string {
 	var b strings.Builder
 	b.WriteString("(version 1)\n(allow default)\n(deny file-write*)\n")

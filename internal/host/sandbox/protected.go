@@ -11,9 +11,8 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// inHome are the files of a home directory that others run or trust: shell
-// profiles, keys, and what starts programs at login. A trailing slash marks a
-// directory.
+// inHome are the files of a home directory that other programs run or trust: shell profiles, keys, and
+// what starts programs at login. A trailing slash marks a directory.
 var inHome = []string{
 	".profile", ".login", ".logout", ".inputrc", ".hushlogin", ".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc",
 	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
@@ -24,13 +23,12 @@ var inHome = []string{
 	".ssh/", ".gnupg/", ".local/bin/", "Library/LaunchAgents/",
 }
 
-// ProtectedIn lists what a command must not change below a root: git's own
-// files and the program's, and, where the root is a home directory or holds
-// one, what the person's shells and login run. All of them are meant for
-// Limits.Protect. Repositories deeper inside the root are not looked for.
+// ProtectedIn returns what a command must not change below a root, for Limits.Protect: git's and coder's
+// own files and, if the root is or contains a home directory, what the user's shells and login run. It
+// does not search for repositories deeper inside the root.
 //
-// Of a home directory only what is there is listed, and the profiles of the
-// common shells whether there or not.
+// In a home directory it lists only existing files, and the profiles of common shells whether they exist
+// or not.
 func ProtectedIn(root, home string) []string {
 	list := []string{filepath.Join(root, ".git") + "/", filepath.Join(root, ".coder") + "/"}
 	if home == "" || !within(filepath.Clean(home), filepath.Clean(root)) {
@@ -52,8 +50,8 @@ func ProtectedIn(root, home string) []string {
 	return list
 }
 
-// ProtectedBehind lists what links in a home lead to in place of its profiles, keys and
-// what starts programs at login: such files may lie in a workspace.
+// ProtectedBehind returns the targets of links in a home that replace its profiles, keys and login
+// programs: such files may be in a workspace.
 func ProtectedBehind(home string) (list []string) {
 	if home == "" {
 		return nil
@@ -76,22 +74,19 @@ func ProtectedBehind(home string) (list []string) {
 	return list
 }
 
-// always are those protected even where they do not exist: a shell would run
-// them as soon as they did.
+// always are protected even if missing: a shell would run them once created.
 var always = map[string]bool{
 	".profile": true, ".bashrc": true, ".bash_profile": true, ".bash_login": true,
 	".zshrc": true, ".zshenv": true, ".zprofile": true, ".zlogin": true, ".ssh/": true, ".config/fish/": true, ".gitconfig": true,
 }
 
-// ProtectedInForGit lists what a command that runs git must not change in the
-// repository of a root, so that it can add and commit but not have git, when it
-// is run later by somebody else, run something: configuration, hooks and
-// attributes, also those of submodules. Use it in place of the .git directory
-// of [ProtectedIn], and only where .git is there: a repository that is to be
-// made by the command cannot be protected from it.
+// ProtectedInForGit returns what a command that runs git must not change in a root's repository. The
+// command can then add and commit, but cannot make somebody's later git run something: the list covers
+// configuration, hooks and attributes, also of submodules. Use it instead of the .git directory of
+// [ProtectedIn], and only if .git exists: a repository that the command creates cannot be protected from
+// it.
 //
-// One thing cannot be held back and is to be looked for afterwards with
-// [Planted].
+// Check afterwards with [Planted] for the one thing that cannot be prevented.
 func ProtectedInForGit(root string) (list []string) {
 	list = append(list, filepath.Join(root, ".coder")+"/")
 	git := filepath.Join(root, ".git")
@@ -105,8 +100,8 @@ func ProtectedInForGit(root string) (list []string) {
 	return list
 }
 
-// ProtectedInGit lists what in the folder of a repository's own files makes git run
-// something, also for its submodules.
+// ProtectedInGit returns what makes git run something in a repository's git folder, including its
+// submodules.
 func ProtectedInGit(git string) []string {
 	list := protectedGitDir(git)
 	for _, dir := range gitDirsBelow(filepath.Join(git, "modules")) {
@@ -115,11 +110,11 @@ func ProtectedInGit(git string) []string {
 	return list
 }
 
-// maxConfig bounds what is read of a git configuration; one that is longer, or
-// cannot be read, may say anything.
+// maxConfig limits how much of a git configuration is read; a longer or unreadable one may contain
+// anything.
 const maxConfig = 1 << 20
 
-// protectedGitDir lists what in one git directory makes git run something.
+// protectedGitDir returns what makes git run something in one git directory.
 func protectedGitDir(git string) (list []string) {
 	list = []string{filepath.Join(git, "config"), filepath.Join(git, "hooks") + "/", filepath.Join(git, "info") + "/"}
 	config, err := repofile.Below(git).Read("config", maxConfig)
@@ -137,10 +132,10 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// maxModules is how many entries are looked at in search of submodules.
+// maxModules limits the entries examined in search of submodules.
 const maxModules = 2000
 
-// gitDirsBelow finds the git directories of submodules.
+// gitDirsBelow returns the git directories of submodules.
 func gitDirsBelow(modules string) (dirs []string) {
 	looked := 0
 	_ = filepath.WalkDir(modules, func(path string, d fs.DirEntry, err error) error {
@@ -160,9 +155,8 @@ func gitDirsBelow(modules string) (dirs []string) {
 	return dirs
 }
 
-// PlantedIn finds the files of a home that shells and logins run by themselves,
-// as [Planted] does. What is there before a command is protected from it; what
-// is not there cannot be.
+// PlantedIn finds the files of a home that shells and logins run by themselves, like [Planted]. Existing
+// ones are protected from a command; missing ones cannot be.
 func PlantedIn(home string) map[string]string {
 	found := make(map[string]string)
 	for _, name := range inHome {

@@ -1,44 +1,42 @@
-// Package sandbox has the kernel confine commands: they may write only where
-// [Limits] say, see what these do not hide, and reach the network only if these
-// allow it.
+// Package sandbox confines commands by means of the kernel: they may write only where [Limits] allow,
+// see what these do not hide, and use the network only if allowed.
 //
-// A [Sandbox] is what this machine can do, found by trying. Its [Sandbox.Wrap]
-// gives the beginning of a command line that confines whatever is put after it,
-// as [Sandbox.Report] says in words for people. On Linux that beginning is this
-// program itself, called again as a helper ([HelperName]), which confines itself and
-// then becomes the command.
+// A [Sandbox] is what this machine supports, determined by testing. [Sandbox.Wrap] returns a command
+// line prefix that confines the command after it, as [Sandbox.Report] describes for the user. On Linux
+// that prefix is this program as a helper ([HelperName]), which confines itself and then becomes the
+// command.
 //
-// What it promises:
+// It guarantees:
 //
-//  1. A command given to the helper runs confined or not at all. If the limits
-//     cannot be set up the helper ends with [SetupCode] and a message that
+//  1. The helper runs a command confined or not at all. If it cannot set up
+//     the limits, it exits with [SetupCode] and a message that
 //     begins with [SetupPrefix].
 //  2. The command cannot lift its limits: not as root, nor through namespaces,
 //     links, renaming, devices, or processes outside.
-//  3. What is not enforced is said in the Report, never passed over.
-//  4. Exit codes, the environment, the standard streams and the working
-//     directory are those of the command run bare, and how a signal ended it can
-//     be told ([Line.Telling]).
-//  5. No process of a command outlives the one that was started for it, nor
-//     whoever started that.
+//  3. The Report names every limit that is not enforced.
+//  4. Exit code, environment, standard streams and working directory are those
+//     of the unconfined command, and a signal that ended it can be
+//     reported ([Line.Telling]).
+//  5. No process of a command outlives the one started for it, or the process
+//     that started that.
 //
 // Backends, in order of preference:
 //
-//   - namespaces (Linux 5.12 or newer): a file system of its own in which
-//     everything is read-only but what may be written and nothing is that is
-//     hidden, a /dev with only harmless devices, a process table of its own, and,
-//     without network, a network that consists of its own loopback. Where sockets
-//     of services lie (/run, known folders in /tmp) nothing is to be seen.
-//     Landlock is put on top where the kernel has it.
-//   - bubblewrap: the same through the bwrap program, for systems that let only
-//     known programs make namespaces. It differs: a command that a signal
-//     ended is reported as exit code 128 plus its number, and one whose group is
+//   - namespaces (Linux 5.12 or newer): a separate file system in which everything
+//     is read-only except writable places, and hidden files are absent,
+//     a /dev with only harmless devices, a separate process table, and,
+//     without network, only a separate loopback. Places of service sockets
+//     (/run, known folders in /tmp) appear empty.
+//     Landlock is added where the kernel has it.
+//   - bubblewrap: the same through the bwrap program, for systems that allow only
+//     known programs to create namespaces. Differences: a command ended by
+//     a signal has exit code 128 plus its number, and one whose group is
 //     signalled is killed at once. Symbolic links cannot be protected. As root it
 //     needs Landlock.
-//   - landlock alone: nothing can be protected or hidden inside a place that may
-//     be written, modes, owners and times of files can be changed anywhere,
-//     without network there is no loopback either, and there are no Unix sockets
-//     but pairs.
+//   - landlock alone: nothing can be protected or hidden inside a writable place,
+//     modes, owners and times of files can be changed anywhere,
+//     without network there is no loopback either, and no Unix sockets
+//     except pairs.
 //   - seatbelt: sandbox-exec on macOS.
 package sandbox
 
@@ -58,52 +56,46 @@ import (
 	"coder/internal/host/program"
 )
 
-// Limits are what a command may do. The zero Limits allow no writing and no
-// network.
+// Limits are what a command may do. The zero Limits forbid writing and the network.
 type Limits struct {
-	// Write are the directories, and files, that may be written, absolute.
-	// Those that do not exist are passed over. A device or a service's socket
-	// listed here can be used.
+	// Write are the writable directories and files, absolute. Missing ones are skipped. A device or service
+	// socket listed here can be used.
 	Write []string
 
-	// Protect are paths inside them that may not be written, moved, removed or,
-	// where they do not exist yet, made. A trailing slash says that what does
-	// not exist would be a directory.
+	// Protect are paths inside Write that may not be written, moved, removed or, if missing, created. A
+	// trailing slash means that a missing path would be a directory.
 	Protect []string
 
-	// Hide are files and directories that are not to be seen, absolute: a file
-	// cannot be opened, a directory is empty. Those that do not exist are passed
-	// over, unless a trailing slash says that a directory is to be made there, to
-	// be hidden from the start. Sockets listed here cannot be reached.
+	// Hide are hidden files and directories, absolute: a file cannot be opened, a directory appears empty.
+	// Missing ones are skipped, unless a trailing slash means that a directory is to be created there and
+	// hidden from the start. Sockets listed here cannot be reached.
 	Hide []string
 
-	// Pin are directories inside Write that cannot be moved or removed: where they
-	// are decides whether something in them is hidden from the next command.
+	// Pin are directories inside Write that cannot be moved or removed: their position decides whether their
+	// content is hidden from the next command.
 	Pin []string
 
-	// Show are paths inside directories that are hidden, by us or by Hide, that
-	// are to be seen all the same.
+	// Show are visible paths inside hidden directories, whether hidden by Hide or by the sandbox.
 	Show []string
 
-	// Network says that the network may be used. Otherwise there is none but a
-	// loopback of the command's own: a server it starts can be reached by the
-	// same command, one that runs elsewhere on this machine cannot.
+	// Network allows the network. Otherwise the command only has its own loopback: it can reach servers that
+	// it starts, but none elsewhere on this machine.
 	Network bool
 
-	// Trace says that the command may trace its own processes, as debuggers do.
+	// Trace allows the command to trace its own processes, as debuggers do.
 	Trace bool
 
-	// Hosts are those that the command reaches all the same, in words for
-	// people. It does so through an [Outlet] alone, which somebody else serves; where
-	// there can be none ([Sandbox.HasOutlets]) it reaches nothing.
+	// Hosts are the hosts that the command can still reach, as text for the user. It reaches them only
+	// through an [Outlet], served by the caller; without support for outlets ([Sandbox.HasOutlets]) it
+	// reaches none.
 	Hosts []string
 
-	// Bounds are what its processes may use together.
+	// Bounds limit the resources of its processes together.
 	Bounds Bounds
 }
 
-// Bounds are what all processes of a command may use together, where a helper
-// attends to them. A zero bound is none.
+// Bounds limit the resources of all processes of a command together, where a helper attends to them.
+// Zero means no limit.
 type Bounds struct {
 	Memory    int64 // bytes
 	Processes int   // processes and threads
@@ -119,18 +111,17 @@ const (
 )
 
 const (
-	// HelperName is the first argument that makes the program the helper of a command.
+	// HelperName is the first argument that makes the program a command's helper.
 	HelperName = "__sandbox"
 
-	// SetupCode is the exit code of a helper that could not confine itself or
-	// not start the command.
+	// SetupCode is the exit code of a helper that could not confine itself or start the command.
 	SetupCode = 126
 
 	// SetupPrefix begins the message of such a helper on standard error.
 	SetupPrefix = "coder sandbox: "
 )
 
-// Versions of Landlock that brought something.
+// Landlock versions that added features.
 const (
 	abiRefer    = 2
 	abiTruncate = 3
@@ -140,35 +131,35 @@ const (
 	abiUDP      = 10
 )
 
-// ErrUnavailable says that commands cannot be confined on this machine.
+// ErrUnavailable reports that commands cannot be confined on this machine.
 var ErrUnavailable = errors.New("commands cannot be confined on this machine")
 
-// Options are what a sandbox is found with.
+// Options configure [Find].
 type Options struct {
-	Exe      string        // full path of this program, or of any other that has this package
-	Door     program.Door  // finds other programs; none if zero
-	Only     string        // if not empty, the one backend to try
-	Patience time.Duration // with a backend that is tried; zero means two minutes
+	Exe      string        // full path of this program, or another with this package
+	Door     program.Door  // finds other programs; zero finds none
+	Only     string        // if not empty, the only backend to test
+	Patience time.Duration // time limit per backend test; zero means two minutes
 }
 
-// Sandbox is what this machine can do to confine commands. It may be used by
-// many goroutines at once. The nil Sandbox can do nothing.
+// Sandbox is what this machine supports to confine commands. It is safe for concurrent use. The nil
+// Sandbox supports nothing.
 type Sandbox struct {
 	backend string
-	through []string // what comes before the helper, if anything
+	through []string // arguments before the helper, if any
 	exe     string
-	abi     int // of Landlock; 0 if there is none
+	abi     int // Landlock version; 0 if there is none
 	why     []string
 
 	mu       sync.Mutex // guards the fields below
 	resolved map[string]string
-	made     []string // what stands in for protected paths that did not exist
+	made     []string // placeholders for missing protected paths
 }
 
-// Find finds out what can be done, by doing it: it takes as long as running a
-// command or two. It never fails; a machine that can do nothing is said to be
-// so by Backend and Report. A busy machine is none that cannot: a backend that did
-// not answer in time is used, and what it cannot confine does not run then.
+// Find determines what this machine supports by testing, which takes as long as a command or two. It
+// never fails; Backend and Report describe a machine that supports nothing. Being busy does not count as
+// unsupported: Find uses a backend that did not answer in time, and commands that it then cannot confine
+// do not run.
 func Find(ctx context.Context, o Options) *Sandbox {
 	found := &Sandbox{backend: None, exe: o.Exe, resolved: make(map[string]string)}
 	for _, b := range backends(o) {
@@ -185,7 +176,7 @@ func Find(ctx context.Context, o Options) *Sandbox {
 	return found
 }
 
-// backend is one way to confine commands.
+// backend is a way to confine commands.
 type backend struct {
 	name    string
 	through []string
@@ -193,20 +184,20 @@ type backend struct {
 	probe   func(context.Context) error
 }
 
-// Hides reports whether all that limits hide is hidden.
+// Hides reports whether everything in l.Hide is hidden.
 func (s *Sandbox) Hides(l Limits) bool {
 	return s.Protects() || s.Backend() == Landlock && !slices.ContainsFunc(l.Hide, l.writable)
 }
 
-// HasOutlets reports whether commands without network can be given a [Outlet].
+// HasOutlets reports whether commands without network can have an [Outlet].
 func (s *Sandbox) HasOutlets() bool { return s.Backend() == Namespaces || s.Backend() == Bubblewrap }
 
-// Protects reports whether what lies where it may be written can be protected.
+// Protects reports whether paths in writable places can be protected.
 func (s *Sandbox) Protects() bool {
 	return slices.Contains([]string{Namespaces, Bubblewrap, Seatbelt}, s.Backend())
 }
 
-// Backend is the name of the way commands are confined, None if they are not.
+// Backend returns the name of the backend, or None.
 func (s *Sandbox) Backend() string {
 	if s == nil || s.backend == "" {
 		return None
@@ -214,8 +205,7 @@ func (s *Sandbox) Backend() string {
 	return s.backend
 }
 
-// Why says why backends that would have been preferred cannot be used, one
-// line each.
+// Why returns why better backends cannot be used, one line each.
 func (s *Sandbox) Why() []string {
 	if s == nil {
 		return nil
@@ -223,11 +213,11 @@ func (s *Sandbox) Why() []string {
 	return slices.Clone(s.why)
 }
 
-// Wrap returns what a command has to be run through so that it runs within
-// limits. Its error is ErrUnavailable, or says what in the limits cannot be had.
+// Wrap returns the line that confines a command to l. It returns ErrUnavailable, or an error about a
+// limit that is not possible.
 //
-// A protected path that does not exist cannot be made to stay so without
-// something in its place: an empty file or directory is put there until Close.
+// A missing protected path needs a placeholder so that nobody creates it: Wrap puts an empty file or
+// directory there until Close.
 func (s *Sandbox) Wrap(l Limits) (Line, error) {
 	if s.Backend() == None {
 		return Line{}, ErrUnavailable
@@ -241,7 +231,7 @@ func (s *Sandbox) Wrap(l Limits) (Line, error) {
 	return s.line(places), nil
 }
 
-// line is the line for limits that were made out.
+// line returns the line for resolved limits.
 func (s *Sandbox) line(p places) Line {
 	switch s.backend {
 	case Seatbelt:
@@ -250,7 +240,7 @@ func (s *Sandbox) line(p places) Line {
 		line := append(slices.Clone(s.through), bwrapArgs(p)...)
 		line = append(line, helper(s.exe, order{stage: stageBwrap, places: p})...)
 		outside := order{stage: stageOpen, confined: true, places: places{bounds: p.bounds, outlet: p.outlet}, argv: line}
-		return attended(helper(s.exe, outside), p.bounds) // what bwrap starts does not always die with it
+		return attended(helper(s.exe, outside), p.bounds) // processes started by bwrap do not always die with it
 	case Landlock:
 		return attended(helper(s.exe, order{stage: stageLandlock, places: p}), p.bounds)
 	default:
@@ -258,7 +248,7 @@ func (s *Sandbox) line(p places) Line {
 	}
 }
 
-// inOwnSpaces is the line of a helper in namespaces of its own.
+// inOwnSpaces returns the line of a helper in new namespaces.
 func inOwnSpaces(exe string, o order) Line {
 	o.stage, o.outer, o.starter = stageNamespaces, mountSpace(), processNumber()
 	return Line{Argv: helper(exe, o), Attr: inNamespaces(o.network), Init: true, bounds: o.bounds}
@@ -268,9 +258,9 @@ func helper(exe string, o order) []string {
 	return append([]string{exe, HelperName}, o.args()...)
 }
 
-// Attended is the line of a command that is not confined: all that is seen to
-// is that none of its processes outlives it, or whoever starts it, and that they keep
-// within bounds. Exe is as in [Options]. Where that cannot be had it is the zero Line.
+// Attended returns a line that does not confine its command: it only ensures that no process outlives
+// the command or its starter, and that they keep within bounds. exe is as in [Options]. If that is not
+// supported, the line is zero.
 func Attended(exe string, b Bounds) Line {
 	if runtime.GOOS != "linux" || exe == "" {
 		return Line{}
@@ -278,14 +268,14 @@ func Attended(exe string, b Bounds) Line {
 	return attended(helper(exe, order{stage: stageOpen, places: places{bounds: b}}), b)
 }
 
-// attended is the line of a helper that ends the others itself: it is asked to
-// when we die, since it could do nothing more if it were killed.
+// attended returns the line of a helper that ends the other processes itself. When coder dies, the
+// helper gets a signal it can handle, because a killed helper could not end them.
 func attended(argv []string, b Bounds) Line {
 	return Line{Argv: argv, Attr: askedWhenWeDie, Init: true, bounds: b}
 }
 
-// Close removes what Wrap put in the place of protected paths, if it is still
-// empty, and what was made for [Line.Hold]. Commands that still run are then less protected.
+// Close removes the placeholders that are still empty, and what [Line.Hold] created. Running commands
+// are then less protected.
 func (s *Sandbox) Close() error {
 	dropGroups()
 	if s == nil {
@@ -297,31 +287,30 @@ func (s *Sandbox) Close() error {
 		if info, err := os.Lstat(path); err != nil || !info.IsDir() && info.Size() > 0 {
 			continue
 		}
-		_ = os.Remove(path) // a directory in use is not empty and stays
+		_ = os.Remove(path) // fails for a directory in use, since it is not empty
 	}
 	s.made = nil
 	return nil
 }
 
-// Report is what is and is not enforced, in short phrases for people.
+// Report lists what is and is not enforced, in short phrases for the user.
 type Report struct {
 	Backend     string
 	Enforced    []string
 	NotEnforced []string
 
-	// Whole says that all the limits asked for are enforced. What stands in
-	// NotEnforced beside that goes beyond them.
+	// Whole reports that all requested limits are enforced. NotEnforced may list more than was requested.
 	Whole bool
 }
 
-// Report says what Wrap with the same limits enforces.
+// Report describes what Wrap with the same limits enforces.
 func (s *Sandbox) Report(l Limits) Report {
 	r := Report{Backend: s.Backend(), Whole: true}
 	writes := "no writes except to devices such as /dev/null"
 	if len(l.Write) > 0 {
 		writes = "writes only below " + list(l.Write)
 	}
-	var inside []string // of the protected paths, by their names
+	var inside []string // protected paths inside writable ones, by name
 	for _, path := range l.Protect {
 		path = filepath.Clean(path)
 		if l.writable(path) {
@@ -383,7 +372,7 @@ func (s *Sandbox) Report(l Limits) Report {
 	return r
 }
 
-// reportBeyond adds what was not asked for but is worth knowing.
+// reportBeyond adds what was not requested but is worth knowing.
 func (s *Sandbox) reportBeyond(r *Report, l Limits) {
 	if r.Backend == Seatbelt {
 		r.NotEnforced = append(r.NotEnforced, "system services can be asked to start programs", "signals reach other programs")
@@ -392,7 +381,7 @@ func (s *Sandbox) reportBeyond(r *Report, l Limits) {
 		}
 		return
 	}
-	own := r.Backend != Landlock // process tables
+	own := r.Backend != Landlock // separate process table
 	if own || s.abi >= abiScopes {
 		r.Enforced = append(r.Enforced, "no signals to other programs")
 	} else {
@@ -415,19 +404,18 @@ func (s *Sandbox) reportBeyond(r *Report, l Limits) {
 	}
 }
 
-// writable reports whether a path lies where it may be written, by the names
-// alone.
+// writable reports whether a path is in a writable place, judging only by name.
 func (l Limits) writable(path string) bool {
 	return slices.ContainsFunc(l.Write, func(dir string) bool { return within(filepath.Clean(path), filepath.Clean(dir)) })
 }
 
-// lacks notes a limit that was asked for and is not enforced.
+// lacks records a requested limit that is not enforced.
 func (r *Report) lacks(what string) {
 	r.NotEnforced = append(r.NotEnforced, what)
 	r.Whole = false
 }
 
-// several names the first of hosts.
+// several names the first few of hosts.
 func several(hosts []string) string {
 	const most = 8
 	if len(hosts) <= most {
@@ -447,41 +435,37 @@ func list(paths []string) string {
 	return strings.Join(once, ", ")
 }
 
-// Line is what confines a command: a program and its first arguments to put
-// before it, and what the process has to be started with. The zero Line
-// confines nothing.
+// Line confines a command: a program and its first arguments to put before the command, and requirements
+// for starting the process. The zero Line confines nothing.
 type Line struct {
 	Argv []string
 	Attr func(*syscall.SysProcAttr) // may be nil
 
-	// Init says that the process is the first of all of the command's: none of
-	// them outlives it, they all end when it is sent SIGTERM, and they end when
-	// whoever started it dies, however that happens.
+	// Init reports that the process is the first of the command's: none of the others outlives it, all end
+	// when it gets SIGTERM, and all end when its starter dies, in whatever way.
 	Init bool
 
-	// Journal, if set, is to be given to the process as descriptor [JournalOn].
+	// Journal, if set, must be passed to the process as descriptor [JournalOn].
 	Journal *os.File
 
-	bounds Bounds // what its processes may use together
+	bounds Bounds // resource limits of its processes together
 }
 
-// Hold returns what to run just one command through, in place of Argv: where this
-// machine allows it the kernel then holds the command's processes within their bounds.
-// Release is to be called when the process has ended.
+// Hold returns a replacement for Argv for just one command: where supported, the kernel then enforces
+// the bounds on its processes. Call release when the process has ended.
 func (l Line) Hold() (argv []string, release func()) { return hold(l.Argv, l.bounds) }
 
-// Telling is the line for somebody who reads, from a pipe given as descriptor
-// [TellOn], how the command ended: see [End]. It is for lines with Init
-// set, whose own exit code cannot tell a signal from a number.
+// Telling returns a line that reports how the command ended, see [End], to a pipe passed as descriptor
+// [TellOn]. It is for lines with Init, whose own exit code cannot distinguish a signal from a number.
 func (l Line) Telling() Line {
 	if l.Init {
-		l.Argv = slices.Insert(slices.Clone(l.Argv), 2, "--tell") // after the program and the name of the helper
+		l.Argv = slices.Insert(slices.Clone(l.Argv), 2, "--tell") // after the program and HelperName
 	}
 	return l
 }
 
-// Apply has a command that was not started yet run through the line. What it
-// was to run, its environment, directory and streams stay as they are.
+// Apply makes a command that is not yet started run through the line. Its program, environment,
+// directory and streams stay the same.
 func (l Line) Apply(cmd *program.Cmd) {
 	if len(l.Argv) == 0 {
 		return
@@ -503,15 +487,14 @@ func (l Line) Apply(cmd *program.Cmd) {
 	}
 }
 
-// TellOn is the descriptor on which a helper that was asked to tells how the
-// command ended, in the words of [End.String].
+// TellOn is the descriptor on which a helper reports how the command ended, in the form of [End.String].
 const TellOn = 3
 
-// End is how a command ended.
+// End reports how a command ended.
 type End struct {
-	Code    int            // its exit code, if no signal ended it
-	Signal  syscall.Signal // the signal that ended it, or 0
-	Stopped bool           // processes were still running and had to be stopped
+	Code    int            // exit code, if no signal ended it
+	Signal  syscall.Signal // signal that ended it, or 0
+	Stopped bool           // processes were still running and were stopped
 }
 
 func (e End) String() string { return fmt.Sprintf("%d %d %t\n", e.Code, int(e.Signal), e.Stopped) }

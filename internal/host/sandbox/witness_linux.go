@@ -14,37 +14,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// witness keeps the [Journal] of a command. The kernel holds each call by which a
-// process of the command would open a file for writing, make, move or remove one,
-// until the witness has written its path down; then the call goes on as it was. What
-// it reads of the process may change meanwhile: it is a record and guards nothing.
+// witness writes the [Journal] of a command. The kernel holds each call by which a process of the
+// command would open a file for writing, create, move or remove one, until the witness has recorded its
+// path; then the call continues. The process may change what the witness reads, so the journal is a
+// record and no protection.
 type witness struct {
 	listener int
 	journal  int
 	run      string
-	seen     map[string]int // entries that were written, and how often
-	wrappers []os.FileInfo  // the programs that confine the command, until another one is seen
+	seen     map[string]int // entries written, with their number
+	wrappers []os.FileInfo  // the programs that confine the command, until a different one runs
 }
 
-// passing is a call that writes: its arguments that name files.
+// passing describes a writing call and its file name arguments.
 type passing struct {
-	flags int // the argument that says whether it opens for writing, or -1
+	flags int // argument with the open flags, or -1
 	names []nameAt
-	kind  byte // of the entry it makes
+	kind  byte // kind of its journal entry
 }
 
-// nameAt is where a call names a file: the argument with the directory that the name
-// starts from, or -1 for the working directory, and the one with the name, or -1 if
-// the directory is the file itself.
+// nameAt tells where a call names a file: the argument with the directory that the name starts from, or
+// -1 for the working directory, and the one with the name, or -1 if the directory descriptor is the file
+// itself.
 type nameAt struct {
 	dir, name int
-	follows   bool // a link there leads to what is written
+	follows   bool // the call follows a link there
 }
 
 const noArg = -1
 
-// passings are the calls that every platform has; legacyPassings are those that only
-// some have.
+// passings are calls of every platform; legacyPassings exist only on some.
 var passings = map[uint32]passing{
 	unix.SYS_OPENAT:    {2, []nameAt{{0, 1, true}}, entryOpen},
 	unix.SYS_OPENAT2:   {noArg, []nameAt{{0, 1, true}}, entryOpen},
@@ -60,19 +59,19 @@ var passings = map[uint32]passing{
 	unix.SYS_FCHMODAT2: {noArg, []nameAt{{0, 1, true}}, entryFile},
 }
 
-// writingFlags are those with which a file is opened that may be written, or comes to be.
+// writingFlags are the open flags that can write or create a file.
 const writingFlags = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC
 
-// watch has the calls of this thread, and of all that it starts, told to a witness. It
-// fails where the kernel cannot, where somebody else listens already, and where it
-// could be had only by taking privileges from a command that may have them.
+// watch makes the kernel report this thread's and its children's calls to a witness. It fails if the
+// kernel cannot, if another listener exists, and if it would take privileges from a command that may
+// have them.
 func watch(o order) (*witness, error) {
 	arch, ok := auditArch[runtime.GOARCH]
-	if !ok || runtime.GOARCH == "ppc64le" { // whose calls are not all among passings
+	if !ok || runtime.GOARCH == "ppc64le" { // its calls are not all in passings
 		return nil, errors.ErrUnsupported
 	}
 	if o.stage == stageOpen && (o.confined || unix.Geteuid() == 0) {
-		// What comes next confines itself, or needs no more than it has.
+		// The next program confines itself, or needs no further privileges.
 		if have, err := capabilities(); err != nil || !have.has(unix.CAP_SYS_ADMIN) {
 			if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 				return nil, err
@@ -92,12 +91,12 @@ func watch(o order) (*witness, error) {
 	return &witness{listener: int(fd), journal: JournalOn, run: o.journal, seen: make(map[string]int)}, nil
 }
 
-// witnessed is the filter that has the calls of passings told.
+// witnessed returns the filter that reports the calls in passings.
 func witnessed(arch uint32) (f []unix.SockFilter) {
 	f = append(f,
 		unix.SockFilter{Code: load, K: atArch},
 		unix.SockFilter{Code: equal, K: arch, Jt: 1},
-		pass, // where such may run at all, what it writes is nobody's that we know
+		pass, // other platforms, if allowed at all, are not recorded
 		unix.SockFilter{Code: load, K: atNumber},
 	)
 	tell := unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_USER_NOTIF}
@@ -118,7 +117,7 @@ func witnessed(arch uint32) (f []unix.SockFilter) {
 	return append(f, pass)
 }
 
-// notification is a call that the kernel holds, and reply what it is to do with it.
+// notification is a call that the kernel holds; reply is the answer to it.
 type (
 	notification struct {
 		id         uint64
@@ -136,12 +135,12 @@ type (
 	}
 )
 
-// attend lets the calls of the command pass, one by one, for as long as we live.
+// attend records the command's calls and continues them, one by one, until the helper ends.
 func (w *witness) attend() {
 	for {
 		var n notification
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(w.listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno != 0 {
-			if errno != unix.EINTR && errno != unix.ENOENT { // it was killed meanwhile
+			if errno != unix.EINTR && errno != unix.ENOENT { // the caller was killed meanwhile
 				w.write(entryUnseen, "")
 				return
 			}
@@ -149,12 +148,12 @@ func (w *witness) attend() {
 		}
 		w.note(n)
 		r := reply{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(w.listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&r))) // it may have been killed
+		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(w.listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&r))) // the caller may have been killed
 	}
 }
 
-// wraps reports whether a call is that of a program which confines the command, before the
-// command begins. What that makes is not the command's.
+// wraps reports whether a call comes from a program that confines the command, before the command
+// starts. Files that it creates are not the command's.
 func (w *witness) wraps(n notification) bool {
 	if len(w.wrappers) == 0 {
 		return false
@@ -167,7 +166,7 @@ func (w *witness) wraps(n notification) bool {
 	return false
 }
 
-// note writes down what a call is about to touch.
+// note records what a call is about to touch.
 func (w *witness) note(n notification) {
 	if w.wraps(n) {
 		return
@@ -177,7 +176,7 @@ func (w *witness) note(n notification) {
 		p = legacyPassings[uint32(n.call)]
 	}
 	if n.call == unix.SYS_RENAMEAT2 && n.args[4]&unix.RENAME_NOREPLACE != 0 && w.occupied(n, p.names[1]) {
-		return // it fails; mv tries this first
+		return // the call will fail; mv tries this first
 	}
 	for _, at := range p.names {
 		name, err := w.nameOf(n, at)
@@ -189,7 +188,7 @@ func (w *witness) note(n notification) {
 		for range mostLinks {
 			path, ok := located(name)
 			if !ok {
-				break // it is not there, or in no place that is kept
+				break // missing, or in a place that is not recorded
 			}
 			w.write(p.kind, path)
 			to, err := os.Readlink(path)
@@ -204,7 +203,7 @@ func (w *witness) note(n notification) {
 	}
 }
 
-// occupied reports whether there is something where a call names a file.
+// occupied reports whether a file exists where a call names one.
 func (w *witness) occupied(n notification, at nameAt) bool {
 	name, err := w.nameOf(n, at)
 	if err != nil {
@@ -218,8 +217,8 @@ func (w *witness) occupied(n notification, at nameAt) bool {
 	return err == nil
 }
 
-// reopened is the name of the file that a process opens once more by the number of a
-// descriptor, and the name itself where that is none.
+// reopened returns the file behind a descriptor name such as /dev/fd/3, or the name itself for other
+// names.
 func reopened(pid uint32, name string) string {
 	number, ok := standard[name]
 	for _, from := range []string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/"} {
@@ -237,16 +236,16 @@ func reopened(pid uint32, name string) string {
 	return to
 }
 
-// standard are the names of the first descriptors.
+// standard maps the names of the standard streams to descriptors.
 var standard = map[string]string{"/dev/stdin": "0", "/dev/stdout": "1", "/dev/stderr": "2"}
 
-// mostLinks is how many links a path may lead through at its end.
+// mostLinks limits the links at the end of a path.
 const mostLinks = 40
 
-// errUnread reports a process that could not be looked into.
+// errUnread reports a process that could not be inspected.
 var errUnread = errors.New("cannot be read")
 
-// nameOf is the name that a call gives, from the root.
+// nameOf returns the absolute name that a call gives.
 func (w *witness) nameOf(n notification, at nameAt) (string, error) {
 	proc := "/proc/" + strconv.FormatUint(uint64(n.pid), 10)
 	name := ""
@@ -269,7 +268,7 @@ func (w *witness) nameOf(n notification, at nameAt) (string, error) {
 	dir, err := os.Readlink(from)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return "", err // no such descriptor, or the process is gone
+		return "", err // no such descriptor, or the process has ended
 	case err != nil:
 		return "", errUnread
 	case name == "":
@@ -278,12 +277,12 @@ func (w *witness) nameOf(n notification, at nameAt) (string, error) {
 	return dir + "/" + name, nil
 }
 
-// readString reads a name from the memory of a process.
+// readString reads a string from the memory of a process.
 func readString(pid int, at uintptr) (string, error) {
 	buf := make([]byte, unix.PathMax)
 	size := os.Getpagesize()
 	for n := 0; n < len(buf); {
-		part := buf[n:min(len(buf), n+size-int((at+uintptr(n))%uintptr(size)))] // what follows a page may not be there
+		part := buf[n:min(len(buf), n+size-int((at+uintptr(n))%uintptr(size)))] // the next page may not be mapped
 		local := unix.Iovec{Base: &part[0]}
 		local.SetLen(len(part))
 		got, err := unix.ProcessVMReadv(pid, []unix.Iovec{local}, []unix.RemoteIovec{{Base: at + uintptr(n), Len: len(part)}}, 0)
@@ -298,9 +297,8 @@ func readString(pid int, at uintptr) (string, error) {
 	return "", unix.ENAMETOOLONG
 }
 
-// located is where a name really is, with the links on the way to it resolved but
-// not the last. It is not ok if its directory is not there, and in /dev and /proc,
-// of which nobody keeps anything.
+// located returns where a name really is, with all links except the last resolved. ok is false if its
+// directory does not exist, and in /dev and /proc, which are not recorded.
 func located(name string) (string, bool) {
 	name = strings.TrimRight(name, "/")
 	at := strings.LastIndexByte(name, '/')
@@ -308,7 +306,7 @@ func located(name string) (string, bool) {
 		return "", false
 	}
 	base := name[at+1:]
-	if base == "." || base == ".." { // then the folder itself is meant
+	if base == "." || base == ".." { // it names the folder itself
 		at, base = len(name), ""
 	}
 	fd, err := unix.Openat2(unix.AT_FDCWD, name[:at]+"/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC})
@@ -323,8 +321,7 @@ func located(name string) (string, bool) {
 	return filepath.Join(dir, base), true
 }
 
-// write puts an entry into the journal: once, or if it is counted, so often as that
-// counts.
+// write adds an entry to the journal: once, or if counted, up to mostCounted times.
 func (w *witness) write(kind byte, path string) {
 	most := 1
 	if kind == entryOpen || kind == entryGone || kind == entryTree {
@@ -335,10 +332,10 @@ func (w *witness) write(kind byte, path string) {
 		return
 	}
 	w.seen[line]++
-	_, _ = unix.Write(w.journal, []byte(line)) // a file in memory
+	_, _ = unix.Write(w.journal, []byte(line)) // an in-memory file
 }
 
-// keepJournal begins to keep the journal that an order asks for, of the program at a path.
+// keepJournal starts the journal that an order requests, for the program at path.
 func keepJournal(o order, path string) {
 	w, err := watch(o)
 	if err != nil {
@@ -349,7 +346,7 @@ func keepJournal(o order, path string) {
 	}
 	w.write(entryBegin, "")
 	if o.confined {
-		for _, name := range []string{path, "/proc/self/exe"} { // it starts us again, to confine what is left
+		for _, name := range []string{path, "/proc/self/exe"} { // the wrapper starts this program again, to complete the confinement
 			if f, err := os.Stat(name); err == nil {
 				w.wrappers = append(w.wrappers, f)
 			}
@@ -358,7 +355,7 @@ func keepJournal(o order, path string) {
 	go w.attend()
 }
 
-// closeJournal says that the command has ended, and all that it left.
+// closeJournal records that the command and its remaining processes have ended.
 func closeJournal(o order) {
 	(&witness{journal: JournalOn, run: o.journal, seen: make(map[string]int)}).write(entryEnd, "")
 }

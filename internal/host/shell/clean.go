@@ -8,10 +8,9 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// Clean makes plain text of what a command printed: valid UTF-8, no escape
-// sequences, no control characters but newline and tab, and nothing that reorders
-// text or cannot be seen: such characters are named. Of a line that was drawn
-// over and over, as progress bars are, the last state remains.
+// Clean converts a command's output to plain text: valid UTF-8, no escape sequences, no control
+// characters except newline and tab. It names characters that reorder text or are invisible. Of a line
+// that was redrawn, such as a progress bar, only the last state remains.
 func Clean(b []byte) string {
 	if isPlain(b) {
 		return string(b)
@@ -32,16 +31,15 @@ func isPlain(b []byte) bool {
 	return true
 }
 
-// LiveWriter cleans what is written to it and passes it on in whole runes as
-// it comes. A line that is being drawn over is passed on when it is complete; until
-// then Draw, if set, is told what it says.
+// LiveWriter cleans what is written to it and forwards it in whole runes. It forwards a redrawn line
+// when it is complete; until then it calls Draw, if set, with the line's text.
 type LiveWriter struct {
 	To   io.Writer
 	Draw func(line string)
 	c    cleaner
 }
 
-// Write cleans b. Its error is that of the writer behind.
+// Write cleans b and returns the error of the underlying writer.
 func (w *LiveWriter) Write(b []byte) (int, error) {
 	w.c.scan(b, false)
 	if !w.c.drawn && !w.c.home && len(w.c.line) > 0 {
@@ -49,13 +47,13 @@ func (w *LiveWriter) Write(b []byte) (int, error) {
 		w.c.line, w.c.shown = w.c.line[:0], true
 	}
 	err := w.pass()
-	if w.Draw != nil && len(w.c.line) > 0 { // it is being drawn
+	if w.Draw != nil && len(w.c.line) > 0 { // the line is being redrawn
 		w.Draw(string(w.c.line))
 	}
 	return len(b), err
 }
 
-// Flush passes on what was held back: a rune not yet whole, a line being drawn.
+// Flush forwards what was held back: an incomplete rune, a line being redrawn.
 func (w *LiveWriter) Flush() error {
 	w.c.scan(nil, true)
 	w.c.endOutput()
@@ -71,30 +69,30 @@ func (w *LiveWriter) pass() error {
 	return err
 }
 
-// cleaner holds the line being drawn and where in an escape sequence we are.
+// cleaner holds the current line and the state within an escape sequence.
 type cleaner struct {
 	out   bytes.Buffer
-	line  []byte // of the current line, what has not gone to out
-	shown bool   // a part of the current line has gone to out
-	home  bool   // a carriage return came last: the next rune starts the line over
-	drawn bool   // the line has been started over, so it waits until it is whole
+	line  []byte // the part of the current line not yet written
+	shown bool   // a part of the current line has been written
+	home  bool   // after a carriage return: the next rune restarts the line
+	drawn bool   // the line was restarted, so it waits until complete
 	state state
-	part  []byte // the first bytes of a rune whose rest has not come
+	part  []byte // the first bytes of an incomplete rune
 }
 
-// state is where in an escape sequence the next rune falls.
+// state is the position within an escape sequence.
 type state uint8
 
 const (
 	text    state = iota
 	escape        // after ESC
-	charset       // after ESC and an intermediate, up to a final rune
-	control       // in a control sequence, up to its final letter
-	label         // in a string such as a window title, up to its terminator
-	labelES       // there, after an ESC that may begin the terminator
+	charset       // after ESC and an intermediate, before the final rune
+	control       // in a control sequence, before its final letter
+	label         // in a string such as a window title, before its terminator
+	labelES       // in a label, after an ESC that may begin the terminator
 )
 
-// scan takes b rune by rune; last says that nothing follows.
+// scan processes b rune by rune; last means that no input follows.
 func (c *cleaner) scan(b []byte, last bool) {
 	if len(c.part) > 0 {
 		b = append(c.part, b...)
@@ -111,7 +109,7 @@ func (c *cleaner) scan(b []byte, last bool) {
 	}
 }
 
-// maxLine is how much of a line being drawn is held back.
+// maxLine limits how much of a redrawn line is held back.
 const maxLine = 64 << 10
 
 func (c *cleaner) rune(r rune) {
@@ -138,7 +136,7 @@ func (c *cleaner) rune(r rune) {
 			c.plain(r)
 		}
 	case label, labelES:
-		// A label that is never closed must not swallow all that follows.
+		// An unterminated label must not swallow all further output.
 		switch {
 		case r == '\n':
 			c.state = text
@@ -190,7 +188,7 @@ func (c *cleaner) plain(r rune) {
 	}
 }
 
-// afterEscape tells what kind of sequence has begun.
+// afterEscape starts the sequence that r introduces.
 func (c *cleaner) afterEscape(r rune) {
 	switch {
 	case r == '[':
@@ -199,7 +197,7 @@ func (c *cleaner) afterEscape(r rune) {
 		c.state = label
 	case r >= ' ' && r <= '/':
 		c.state = charset
-	case r < ' ' || r >= 0x7f: // no sequence after all
+	case r < ' ' || r >= 0x7f: // not an escape sequence
 		c.state = text
 		c.plain(r)
 	default:
@@ -212,8 +210,8 @@ func (c *cleaner) endOutput() {
 	c.shown, c.drawn, c.home = false, false, false
 }
 
-// emit writes the rest of the line. If it was started over after a part had
-// been shown, it goes on a line of its own.
+// emit writes the rest of the line. If the line was restarted after a part had been shown, it goes on a
+// new line.
 func (c *cleaner) emit() {
 	if c.shown && c.drawn && len(c.line) > 0 {
 		c.out.WriteByte('\n')

@@ -12,22 +12,21 @@ import (
 	"unicode/utf8"
 )
 
-// Output is what is kept of a stream: its beginning and, if bytes were dropped,
-// its end.
+// Output is the saved part of a stream: its beginning and, if bytes were dropped, its end.
 type Output struct {
 	Head, Tail []byte
-	Dropped    int64 // bytes between the two that were not kept
+	Dropped    int64 // number of bytes dropped between the two
 }
 
-// Len is how many bytes were kept.
+// Len returns how many bytes were saved.
 func (o Output) Len() int { return len(o.Head) + len(o.Tail) }
 
-// Text is the output cleaned, with a note where bytes were dropped.
+// Text returns the cleaned output, with a note where bytes were dropped.
 func (o Output) Text() string {
 	if o.Dropped == 0 {
 		return Clean(slices.Concat(o.Head, o.Tail))
 	}
-	head, tail := o.Head, o.Tail // without the halves of runes at the cut
+	head, tail := o.Head, o.Tail // without partial runes at the cut
 	for i := 1; i < utf8.UTFMax && i <= len(head); i++ {
 		if end := head[len(head)-i:]; utf8.RuneStart(end[0]) {
 			if !utf8.FullRune(end) {
@@ -42,13 +41,12 @@ func (o Output) Text() string {
 	return Clean(head) + fmt.Sprintf("\n[%d bytes left out]\n", o.Dropped) + Clean(tail)
 }
 
-// keeper keeps the first and the last bytes of what is written to it, limit
-// bytes in all.
+// keeper keeps the first and the last bytes written to it, limit bytes in total.
 type keeper struct {
 	limit int
 	head  []byte
-	ring  []byte // the latest bytes after head, once full a ring
-	next  int    // where in a full ring the oldest byte is
+	ring  []byte // the latest bytes after head; a ring once full
+	next  int    // index of the oldest byte in a full ring
 	total int64
 }
 
@@ -57,7 +55,7 @@ func (k *keeper) write(b []byte) {
 	n := min(len(b), (k.limit+1)/2-len(k.head))
 	k.head = append(k.head, b[:n]...)
 	b = b[n:]
-	size := k.limit / 2 // up to which the ring grows, to forget its oldest bytes then
+	size := k.limit / 2 // the ring's capacity; once full, it overwrites its oldest bytes
 	b = b[max(0, len(b)-size):]
 	n = min(len(b), size-len(k.ring))
 	k.ring = append(k.ring, b[:n]...)
@@ -74,14 +72,13 @@ func (k *keeper) output() Output {
 	return o
 }
 
-// pump carries one stream of a command into a bounded buffer, and to a live
-// writer if there is one.
+// pump copies one stream of a command to a bounded buffer, and to a live writer, if any.
 type pump struct {
 	from *os.File
 	live io.Writer
-	turn *sync.Mutex // held while a live writer is called
+	turn *sync.Mutex // held while calling a live writer
 	kept keeper
-	held bool // somebody kept the stream open after the command
+	held bool // a process held the stream open after the command
 	done chan struct{}
 }
 
@@ -93,7 +90,7 @@ func newPump(limit int, live io.Writer, turn *sync.Mutex) (*pump, *os.File, erro
 	return &pump{from: r, live: live, turn: turn, kept: keeper{limit: limit}, done: make(chan struct{})}, w, nil
 }
 
-// run starts carrying; done is closed when the stream has ended.
+// run starts copying; done is closed at the end of the stream.
 func (p *pump) run() {
 	go func() {
 		defer close(p.done)
@@ -143,10 +140,10 @@ func (p *pump) take(b []byte) {
 	}
 }
 
-// hurry makes the pump stop waiting for more.
+// hurry makes the pump stop waiting for more data.
 func (p *pump) hurry() { _ = p.from.SetReadDeadline(time.Unix(1, 0)) }
 
-// maxRest is more than a pipe holds.
+// maxRest is more than a pipe can hold.
 const maxRest = 2 << 20
 
 func (p *pump) finish() Output {

@@ -6,32 +6,29 @@ import (
 	"time"
 )
 
-// killPatience is how long processes may take to be gone once they were killed.
-// That is up to the system: on a starved machine it takes seconds, and one that
-// hangs in the kernel never goes.
+// killPatience is how long killed processes may take to disappear. That depends on the system: on an
+// overloaded machine it takes seconds, and a process stuck in the kernel never disappears.
 const killPatience = 30 * time.Second
 
 type member struct{ pid, group int }
 
-// family is the processes of one command: those of its session, and those that
-// left it and can be told by other signs.
+// family is the processes of one command: those of its session, and those that left it but are
+// recognisable by other signs.
 type family struct {
-	session int    // also the number of the shell and of its group
-	started uint64 // when the shell started, in the system's own unit
-	mark    string // stands in the environment of every process of the command
+	session int    // process id of the shell, its group and session
+	started uint64 // start time of the shell in the system's units
+	mark    string // in the environment of every process of the command
 	pipes   []uint64
-	hit     map[int]bool // processes outside the session that were signalled
+	hit     map[int]bool // signalled processes outside the session
 }
 
-// shells are the commands that are running, by the number of their shell. They
-// are waited for by whoever started them and by nobody else.
+// shells are the running commands, by the process id of their shell. Only their starter waits for them.
 var shells = struct {
 	sync.RWMutex
 	running map[int]bool
 }{running: make(map[int]bool)}
 
-// stop ends every process of the family, kindly first, and reports whether
-// there was any.
+// stop ends every process of the family, with SIGTERM first, and reports whether there was any.
 func (f *family) stop() bool {
 	if f.extinct() {
 		return false
@@ -40,7 +37,7 @@ func (f *family) stop() bool {
 	if f.gone(killGrace) {
 		return true
 	}
-	const often = 25 * time.Millisecond // for some may be born while we kill
+	const often = 25 * time.Millisecond // often, since processes may fork while being killed
 	for waited := time.Duration(0); waited < killPatience && f.signal(syscall.SIGKILL); waited += often {
 		if f.gone(often) {
 			break
@@ -49,8 +46,8 @@ func (f *family) stop() bool {
 	return true
 }
 
-// looks is how often nobody must be found before we believe it: a process that
-// forks and ends while the table is read shows neither itself nor its child.
+// looks is how many times in a row no process must be found: a process that forks and ends while the
+// table is read shows neither itself nor its child.
 const looks = 3
 
 func (f *family) extinct() bool {
@@ -62,9 +59,8 @@ func (f *family) extinct() bool {
 	return true
 }
 
-// signal reaches the session's first group in one step, so that nothing forked
-// meanwhile escapes, and then those in other groups. It is false if we have power
-// over none of them.
+// signal signals the session's first group in one step, so that nothing forked meanwhile escapes, and
+// then the other groups. It returns false if it may signal none of them.
 func (f *family) signal(sig syscall.Signal) (reached bool) {
 	reached = syscall.Kill(-f.session, sig) == nil
 	for _, m := range f.living() {
@@ -76,8 +72,8 @@ func (f *family) signal(sig syscall.Signal) (reached bool) {
 	return reached
 }
 
-// gone waits until the family has no living process, at most for the given
-// time, looking less and less often.
+// gone waits until the family has no living process, up to the given time, checking at increasing
+// intervals.
 func (f *family) gone(within time.Duration) bool {
 	for pause := time.Millisecond; ; pause *= 2 {
 		if f.extinct() {

@@ -12,27 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithUs has the system kill the shell when we die without a chance to.
+// dieWithUs makes the kernel kill the shell when coder dies unexpectedly.
 func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// adopt makes orphans of our commands our own children, so that a process that
-// left its session and forgot its environment can still be found.
+// adopt makes orphans of commands children of this process, so that a process that left its session and
+// lost its environment can still be found.
 var adopt = sync.OnceFunc(func() {
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // without it they are found by other signs only
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // otherwise only other signs identify them
 })
 
-// recognise notes when the shell was born. Nothing of it is older.
+// recognise records when the shell started. No process of the family is older.
 func (f *family) recognise() {
 	if p, ok := status(strconv.Itoa(f.session)); ok {
 		f.started = p.started
 	}
 }
 
-// living lists the processes of the family that have not ended yet. A shell
-// may put its children into groups of their own (set -m), so the group is not
-// enough to go by; a daemon makes a session of its own, but keeps the mark in
-// its environment or the output open, or is an orphan nobody else has a share
-// in.
+// living returns the family's processes that have not ended. The group is not enough to identify them,
+// because a shell may put its children into new groups (set -m). A daemon makes a new session, but keeps
+// the mark in its environment or the output open, or is an orphan that can belong to no other command.
 func (f *family) living() (list []member) {
 	for _, p := range candidates() {
 		if p.dead || p.pid == os.Getpid() {
@@ -45,7 +43,7 @@ func (f *family) living() (list []member) {
 	return list
 }
 
-// owns reports whether a process outside the session is one of the family.
+// owns reports whether a process outside the session belongs to the family.
 func (f *family) owns(p entry) bool {
 	if isRunning(p.pid) || isRunning(p.session) {
 		return false
@@ -71,8 +69,7 @@ func isRunning(pid int) bool {
 	return shells.running[pid]
 }
 
-// alone reports whether no other command is running, so that an orphan can only
-// be of this one.
+// alone reports whether no other command is running, so that an orphan can only belong to this one.
 func alone() bool {
 	shells.RLock()
 	defer shells.RUnlock()
@@ -84,9 +81,8 @@ func sessionOf(pid int) int {
 	return sid
 }
 
-// talksToUs reports whether a process has one of our pipes as its input or
-// output, other than those of the command itself: then another part of the
-// program started it.
+// talksToUs reports whether a process has one of coder's pipes, except the command's own, as its input
+// or output: then another part of the program started it.
 func talksToUs(pid int, but []uint64) bool {
 	ours := pipesOf(os.Getpid())
 	for _, fd := range []string{"0", "1", "2"} {
@@ -101,7 +97,7 @@ func holdsAny(pid int, inodes []uint64) bool {
 	return slices.ContainsFunc(pipesOf(pid), func(n uint64) bool { return slices.Contains(inodes, n) })
 }
 
-// pipesOf lists the pipes a process holds by their inode numbers.
+// pipesOf returns the inode numbers of a process's pipes.
 func pipesOf(pid int) (inodes []uint64) {
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
 	if err != nil {
@@ -117,7 +113,7 @@ func pipesOf(pid int) (inodes []uint64) {
 	return inodes
 }
 
-// pipe is the pipe behind a descriptor of a process, 0 if it is something else.
+// pipe returns the inode of the pipe at a process's descriptor, or 0.
 func pipe(pid int, fd string) uint64 {
 	to, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/fd/" + fd)
 	s, _ := strings.CutPrefix(to, "pipe:[")
@@ -125,16 +121,15 @@ func pipe(pid int, fd string) uint64 {
 	return n
 }
 
-// suspects are dead children that lead a session and that we did not start:
-// orphans, unless another part of the program is about to wait for them. Those
-// that are still there when the next command ends have nobody to do that.
+// suspects are dead children that lead a session and were not started here: orphans, unless another part
+// of the program is about to wait for them. If they remain when the next command ends, nobody will.
 var suspects = struct {
 	sync.Mutex
 	started map[int]uint64
 }{started: make(map[int]uint64)}
 
-// reap takes note of the death of orphans, one by one. A child that another
-// part of the program started is never waited for.
+// reap collects dead orphans one by one. It never waits for a child that another part of the program
+// started.
 func (f *family) reap() {
 	suspects.Lock()
 	defer suspects.Unlock()
@@ -153,9 +148,9 @@ func (f *family) reap() {
 	suspects.started = seen
 }
 
-// candidates lists the processes among which those of commands are: none if we
-// have no child, for those whose own parent has died are our children, see adopt.
-// That is told in one call; who is below our children is not told reliably.
+// candidates returns the processes that may belong to commands. It returns none if this process has no
+// child, because orphans become its children, see adopt. One call tells that; descendants of children
+// cannot be listed reliably.
 func candidates() []entry {
 	for {
 		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
@@ -193,8 +188,8 @@ func processes() (list []entry) {
 	return list
 }
 
-// status reads a process's line: number (name) state parent group session … The
-// name may hold anything, so we count from its last bracket.
+// status parses a process's line: number (name) state parent group session … The name may contain
+// anything, so it counts from the last parenthesis.
 func status(pid string) (p entry, ok bool) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

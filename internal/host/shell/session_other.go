@@ -9,17 +9,17 @@ import (
 	"syscall"
 )
 
-// dieWithUs does nothing where the system has no such service.
+// dieWithUs does nothing on systems without such a signal.
 func dieWithUs(*syscall.SysProcAttr) {}
 
-// adopt does nothing where orphans cannot be had.
+// adopt does nothing where orphans cannot be adopted.
 func adopt() {}
 
-// recognise notes what tells the family's processes from others.
+// recognise does nothing: only the process group identifies the family here.
 func (f *family) recognise() {}
 
-// living reports whether the session's first process group has members; others
-// cannot be told here.
+// living returns the shell if the session's first process group has members; others cannot be found
+// here.
 func (f *family) living() []member {
 	if syscall.Kill(-f.session, 0) == syscall.ESRCH {
 		return nil
@@ -27,16 +27,16 @@ func (f *family) living() []member {
 	return []member{{pid: f.session, group: f.session}}
 }
 
-// reap does nothing: orphans are not ours here.
+// reap does nothing: orphans are not adopted here.
 func (f *family) reap() {}
 
-// Sweep does nothing where what a killed program left cannot be told.
+// Sweep does nothing here: what a killed program left cannot be found.
 func Sweep(context.Context, string) (ended int, err error) { return 0, nil }
 
-// ProgramName is the name of this program.
+// ProgramName returns the name of this program's process.
 func ProgramName() string { return self().String() }
 
-// Ended cannot tell here.
+// Ended always returns false here, since it cannot be known.
 func Ended(string) bool { return false }
 
 // starter is a process that runs commands.

@@ -1,26 +1,25 @@
-// Package shell runs one command at a time and leaves nothing behind.
+// Package shell runs one command at a time and leaves no processes behind.
 //
-// What it promises, whatever the command does:
+// It guarantees, whatever the command does:
 //
 //  1. [Run] returns soon after the shell ends, the time is up or the context
 //     ends. It never waits for a background process that holds the output open.
-//  2. When it returns, no process of the command is left, also none that made
-//     a session of its own (a daemon). On Linux those are told by a mark in
+//  2. When it returns, no process of the command is left, not even a daemon in
+//     its own session. On Linux daemons are recognised by a mark in
 //     their environment, by the output they hold open, or as orphans; elsewhere
-//     daemons get away. If we are killed before it returns, the shell dies with
-//     us, and what else is left is ended by the next call of [Sweep].
-//  3. Nothing the command wrote before it ended is lost, except what exceeds
+//     they escape. If coder is killed before Run returns, the shell dies with
+//     it, and the next call of [Sweep] ends the rest.
+//  3. Nothing the command wrote before it ended is lost, unless it exceeds
 //     the limit: then the beginning and the end are kept and the middle is
 //     dropped, so memory is bounded.
 //  4. The command cannot reach the user's terminal: it has none, and its
-//     standard input is empty, unless it is given one.
+//     standard input is empty, unless the caller gives it one.
 //
-// Commands run in bash where there is one ([Find]), else in /bin/sh, with the
-// environment they are given, less what changes the meaning of a line. It is not
-// a login shell and reads no file of the person's: a profile is run by every
-// command anew, may print, fail, change directory or reset PATH (Debian's
-// does), and all of that would end up in results. Whoever started us has a login
-// environment already, and the rest of it is passed on as it is.
+// Commands run in bash if it is installed ([Find]), else in /bin/sh, with the given environment except
+// variables that change the meaning of a line. It is not a login shell and reads none of the user's
+// files: every command would run a profile again, which may print, fail, change directory or reset PATH
+// (Debian's does), and all of that would end up in results. coder's own process already has a login
+// environment, and the rest of it is passed on unchanged.
 package shell
 
 import (
@@ -45,80 +44,73 @@ import (
 )
 
 const (
-	// TimeoutCode is the exit code of a command that ran out of time.
+	// TimeoutCode is the exit code of a command that timed out.
 	TimeoutCode = 124
 
-	// markName begins the variable that marks the processes of a command.
+	// markName is the variable that marks the processes of a command, with its "=".
 	markName = "CODER_COMMAND="
 
-	// maxArgument is how long a command can be in any case.
+	// maxArgument is the length of a command that always works.
 	maxArgument = 128 << 10
 
-	// killGrace is how long processes that are asked to end may take for it.
+	// killGrace is how long processes may take to end after SIGTERM.
 	killGrace = 500 * time.Millisecond
 
-	// drainGrace is how long we wait for the end of output that a process
-	// beyond our reach holds open.
+	// drainGrace is how long to wait for the end of output that a process outside the family holds open.
 	drainGrace = 200 * time.Millisecond
 )
 
-// Spec is a command and its bounds.
+// Spec is a command and its limits.
 type Spec struct {
 	Shell   Program
 	Command string
 	Dir     string
-	Env     []string      // all of it; nothing is inherited
+	Env     []string      // the complete environment; nothing is inherited
 	Timeout time.Duration // none if zero
-	Stdin   []byte        // what it can read; nothing if empty
+	Stdin   []byte        // its standard input; empty if nil
 
-	// Through, if not empty, is another program and its first arguments, put
-	// before the shell: the command runs as Through… Shell -c Command. The
-	// program must run what follows its own arguments and end as that ended,
-	// as env, nice or a sandbox do. Give its full path: a bare name is looked
-	// up in our PATH, not in Env's.
+	// Through, if not empty, is another program and its first arguments, put before the shell: the command
+	// runs as Through… Shell -c Command. The program must run what follows its own arguments and exit as
+	// that does, like env, nice or a sandbox. Use its full path: a bare name is searched on coder's PATH,
+	// not on Env's.
 	Through []string
-	// Attr, which may be nil, completes how that program is started.
+	// Attr, if not nil, sets further attributes for starting that program.
 	Attr func(*syscall.SysProcAttr)
-	// Init says that the program is the first of all processes of the command:
-	// none outlives it, they all end when it is sent SIGTERM, and it writes to
-	// descriptor 3, as one line, the command's exit code, the number of the
-	// signal that ended it or 0, and whether others had to be stopped.
+	// Init reports that the program is the first of all processes of the command: none outlives it, they all
+	// end when it gets SIGTERM, and it writes one line to descriptor 3: the command's exit code, the number
+	// of the signal that ended it or 0, and whether others had to be stopped.
 	Init bool
 
-	// Outlet, if set, is given to that program as descriptor 4, and closed here.
+	// Outlet, if set, is passed to that program as descriptor 4, and closed here.
 	Outlet *os.File
-	// Journal, if set, is given to that program as descriptor 5, and not closed.
+	// Journal, if set, is passed to that program as descriptor 5, and not closed.
 	Journal *os.File
 
-	// Terminal, if set, is what the command has for its input and output, instead
-	// of nothing and of what is kept.
+	// Terminal, if set, replaces the command's input and its captured output.
 	Terminal *os.File
 
-	// Limit is how many bytes of each stream are kept; none if zero.
+	// Limit is how many bytes of each stream are saved; zero saves none.
 	Limit int
 
-	// Stdout and Stderr, if set, are also given what is written, as it comes
-	// and unbounded. They are never called at the same time and should not
-	// block. If one of them fails it is not called again.
+	// Stdout and Stderr, if set, also receive the output, live and unlimited. They are never called
+	// concurrently and should not block. After a failure they are not called again.
 	Stdout, Stderr io.Writer
 
-	// Started, if set, is called when the command is running and can no longer
-	// fail to start.
+	// Started, if set, is called once the command has started successfully.
 	Started func()
 
-	// Now tells the time for the Outcome's Duration; without it that is zero.
+	// Now returns the time for the Outcome's Duration; if nil, that is zero.
 	Now func() time.Time
 }
 
-// Outcome is how a command ended.
+// Outcome is the result of a command.
 type Outcome struct {
-	// ExitCode is the command's own, 128 plus the number of the signal that
-	// ended it, or TimeoutCode.
+	// ExitCode is the command's own, 128 plus the number of the signal that ended it, or TimeoutCode.
 	ExitCode int
-	Signal   string // its name, such as SIGSEGV, if a signal ended the command
+	Signal   string // name such as SIGSEGV, if a signal ended the command
 	TimedOut bool
-	Stopped  bool // processes were still running and had to be stopped
-	Escaped  bool // a process beyond our reach holds the output open
+	Stopped  bool // processes were still running and were stopped
+	Escaped  bool // a process outside the family holds the output open
 
 	Stdout, Stderr Output
 	Duration       time.Duration
@@ -127,14 +119,14 @@ type Outcome struct {
 // Truncated reports whether any output was dropped.
 func (o Outcome) Truncated() bool { return o.Stdout.Dropped > 0 || o.Stderr.Dropped > 0 }
 
-// Run runs a command to its end. Its error says why the command could not be
-// started, or is ctx.Err(); a command that fails is not an error.
+// Run runs a command to its end. It returns an error if the command cannot start, or ctx.Err(); a
+// failing command is not an error.
 func Run(ctx context.Context, spec Spec) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
 	}
-	// The child is told to die with the thread that started it, so that it
-	// does not survive us; the thread must then last as long as the child.
+	// The child dies with the thread that started it, so that it does not outlive coder; the thread must
+	// therefore last as long as the child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -166,17 +158,17 @@ type process struct {
 	family         *family
 	exited         chan struct{}
 	stdout, stderr *pump
-	told           *os.File // how it ended, if Init is set
+	told           *os.File // receives how it ended, if Init is set
 }
 
-// serial numbers the commands of this process.
+// serial counts the commands of this process.
 var serial atomic.Int64
 
 func start(spec Spec) (*process, error) {
 	argv := append(slices.Clone(spec.Through), spec.Shell.argv(spec.Command)...)
 	cmd := program.Exactly(context.Background(), argv[0], argv[1:]...)
 	cmd.Dir = spec.Dir
-	// A line is to mean what it says: what changes that, and functions that stand in for commands, are left out.
+	// Leave out variables and exported functions that change the meaning of a line.
 	cmd.Env = make([]string, 0, len(spec.Env)+3)
 	for _, kv := range spec.Env {
 		name, value, _ := strings.Cut(kv, "=")
@@ -187,7 +179,7 @@ func start(spec Spec) (*process, error) {
 	if spec.Dir != "" {
 		cmd.Env = append(cmd.Env, "PWD="+spec.Dir)
 	}
-	// If we run in a command ourselves, its mark comes first: what is ours is also its.
+	// If coder itself runs in a command, that command's mark precedes, since its descendants belong to both.
 	outer := markName
 	for _, kv := range spec.Env {
 		if strings.HasPrefix(kv, markName) {
@@ -197,7 +189,7 @@ func start(spec Spec) (*process, error) {
 	mark := fmt.Sprintf("%s%v-%d", outer, self(), serial.Add(1))
 	cmd.Env = append(cmd.Env, mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if spec.Terminal != nil && len(spec.Through) == 0 { // else the program it is run by does so
+	if spec.Terminal != nil && len(spec.Through) == 0 { // otherwise the Through program does that
 		cmd.SysProcAttr.Setctty = true
 	}
 	dieWithUs(cmd.SysProcAttr)
@@ -231,13 +223,13 @@ func start(spec Spec) (*process, error) {
 	}
 	for _, f := range cmd.ExtraFiles {
 		if f != spec.Journal {
-			f.Close() // the child has it now; nil says no more than that it is
+			f.Close() // the child has its own copy now; on nil this only returns an error
 		}
 	}
 	if err != nil {
 		stdout.close()
 		stderr.close()
-		told.Close() // nil says no more than that it is
+		told.Close() // on nil this only returns an error
 		return nil, whyNotStarted(spec, err)
 	}
 	f := &family{session: cmd.Process.Pid, mark: mark, pipes: []uint64{inode(toStdout), inode(toStderr)}, hit: make(map[int]bool)}
@@ -250,8 +242,7 @@ func start(spec Spec) (*process, error) {
 	return p, nil
 }
 
-// launch starts the shell and enrols it before anybody can take it for an
-// orphan.
+// launch starts the shell and registers it before it can be mistaken for an orphan.
 func launch(cmd *program.Cmd) error {
 	shells.Lock()
 	defer shells.Unlock()
@@ -262,7 +253,7 @@ func launch(cmd *program.Cmd) error {
 	return err
 }
 
-// inode is the number of a pipe.
+// inode returns the inode number of a pipe.
 func inode(f *os.File) uint64 {
 	info, err := f.Stat()
 	if err != nil {
@@ -285,13 +276,13 @@ func whyNotStarted(spec Spec, err error) error {
 	return fmt.Errorf("start command: %w", err)
 }
 
-// wait sees the command to its end, by itself or by force, and notes how it
-// ended. Whatever it left running is stopped.
+// wait waits for the command to end, or ends it by force, and records how it ended. It stops all
+// remaining processes.
 func (p *process) wait(ctx context.Context, timeout time.Duration, out *Outcome) error {
 	var reaper sync.WaitGroup
 	reaper.Go(func() {
 		defer close(p.exited)
-		_ = p.cmd.Wait() // how it ended is in ProcessState
+		_ = p.cmd.Wait() // the result is in ProcessState
 	})
 	var late <-chan time.Time
 	if timeout > 0 {
@@ -320,7 +311,7 @@ func (p *process) wait(ctx context.Context, timeout time.Duration, out *Outcome)
 	shells.Lock()
 	delete(shells.running, p.family.session)
 	shells.Unlock()
-	// If a process beyond our reach keeps the output open we take what is there.
+	// If a process outside the family keeps the output open, use what has arrived.
 	hurry := time.NewTimer(drainGrace)
 	defer hurry.Stop()
 	for _, pump := range []*pump{p.stdout, p.stderr} {
@@ -338,18 +329,17 @@ func (p *process) wait(ctx context.Context, timeout time.Duration, out *Outcome)
 	return err
 }
 
-// A Program is the shell that runs command lines, by its path. The zero Program
-// is the system's plain shell.
+// A Program is the path of the shell that runs command lines. The zero Program is the system's plain
+// shell.
 type Program string
 
-// plain is the shell that every system has.
+// plain is the shell of every system.
 const plain Program = "/bin/sh"
 
-// known are the places of bash. PATH is not asked: what it finds first could be
-// the project's own.
+// known are the usual paths of bash. PATH is not searched, since its first match could be the project's.
 var known = []Program{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"}
 
-// Find is bash where there is one, else the plain shell.
+// Find returns bash if it is installed, else the plain shell.
 func Find() Program {
 	for _, p := range known {
 		if info, err := os.Stat(string(p)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
@@ -359,10 +349,10 @@ func Find() Program {
 	return plain
 }
 
-// Bash reports whether lines are run by bash.
+// Bash reports whether the shell is bash.
 func (p Program) Bash() bool { return filepath.Base(string(p)) == "bash" }
 
-// argv runs a line in a shell that reads no file before it.
+// argv returns the arguments to run a line in a shell that reads no startup file.
 func (p Program) argv(line string) []string {
 	switch {
 	case p.Bash():
@@ -373,13 +363,12 @@ func (p Program) argv(line string) []string {
 	return []string{string(p), "-c", line}
 }
 
-// meanings are the variables by which an environment changes what a line means
-// to a shell: files to run first, options, where cd leads, what patterns match.
+// meanings are the variables that change what a line means to a shell: startup files, options,
+// directories for cd, pattern matching.
 var meanings = []string{"ENV", "SHELLOPTS", "CDPATH", "GLOBIGNORE", "GLOBSORT", "EXECIGNORE", "POSIXLY_CORRECT", "PROMPT_COMMAND", "IFS", "PS0", "PS1", "PS2", "PS4"}
 
-// listen gives a program that is the first of a command's processes the means
-// to tell how that ended, and is where we hear it; nil if there is no such
-// program.
+// listen gives the first process of a command a pipe to report how it ended, and returns its reading
+// end; nil if there is no such process.
 func (s Spec) listen(cmd *program.Cmd) (*os.File, error) {
 	if !s.Init {
 		return nil, nil
@@ -392,9 +381,8 @@ func (s Spec) listen(cmd *program.Cmd) (*os.File, error) {
 	return r, nil
 }
 
-// endInit has the first process end, if it has not, and takes down what it
-// tells. It is false if that is nothing: then it was killed by somebody else,
-// and what it looked after has to be looked for.
+// endInit ends the first process, if necessary, and records its report. It returns false without a
+// report: then somebody else killed it, and its processes must be searched for.
 func (p *process) endInit(out *Outcome) bool {
 	defer p.told.Close()
 	select {
@@ -426,6 +414,6 @@ func (p *process) endInit(out *Outcome) bool {
 const (
 	// initGrace is how long the first process may take to end all others.
 	initGrace = 4 * killGrace
-	// maxTold is more than it has to tell.
+	// maxTold is more than a report's length.
 	maxTold = 64
 )

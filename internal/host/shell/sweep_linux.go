@@ -12,26 +12,24 @@ import (
 	"time"
 )
 
-// Sweep ends what is left of commands whose program was killed outright and
-// could not stop them itself, and reports how many processes it ended. Those of
-// a program that is still there, of another user, or of another name space of
-// process numbers are never touched; nor is the command we run in ourselves. A
-// process that has dropped its environment is not found. Having, if not empty,
-// is an entry that the environment of what is ended must hold, such as
-// WORKSPACE=/w. The error is ctx.Err() or says that something would not end.
+// Sweep ends the remaining processes of commands whose program was killed and could not stop them, and
+// returns how many it ended. It never touches processes of a running program, of another user, or of
+// another PID namespace; nor those of the command in which it runs. It cannot find a process that
+// dropped its environment. If having is not empty, it only ends processes with that entry in the
+// environment, such as WORKSPACE=/w. The error is ctx.Err() or reports processes that would not end.
 func Sweep(ctx context.Context, having string) (ended int, err error) {
 	met := make(map[int]bool)
 	left := strays(having)
 	for sig, wait := syscall.SIGTERM, killGrace; len(left) > 0; sig, wait = syscall.SIGKILL, endGrace {
 		for _, p := range left {
 			met[p.pid] = true
-			handle, err := os.FindProcess(p.pid) // taken before we look whether it is still the one that was found
+			handle, err := os.FindProcess(p.pid) // opened before the check that it is still the same process
 			if err != nil {
 				continue
 			}
 			pid := strconv.Itoa(p.pid)
 			if now, ok := status(pid); ok && now.started == p.started && markOf(pid) == p.mark {
-				_ = handle.Signal(sig) // if it cannot be, it is counted as left
+				_ = handle.Signal(sig) // on failure it counts as left
 			}
 			_ = handle.Release()
 		}
@@ -40,7 +38,7 @@ func Sweep(ctx context.Context, having string) (ended int, err error) {
 		}
 	}
 	for pid := range met {
-		_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // if it was ours by inheritance
+		_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // if it was an adopted child
 	}
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("stop leftover processes: %d are still running", len(left))
@@ -48,24 +46,22 @@ func Sweep(ctx context.Context, having string) (ended int, err error) {
 	return len(met) - len(left), err
 }
 
-// ProgramName is the name of this program, which no other has or will have: that of
-// commands' processes begins with it.
+// ProgramName returns a name that only this program's process ever has. The names of its commands'
+// processes begin with it.
 func ProgramName() string { return self().String() }
 
-// Ended reports whether it is certain that the program of that name runs no
-// more. Only then there may be something to sweep.
+// Ended reports whether the program with that name has certainly ended. Only then there may be something
+// to sweep.
 func Ended(name string) bool {
 	var p starter
 	n, err := fmt.Sscanf(name, "%d.%d.%d", &p.pid, &p.started, &p.space)
 	return n == 3 && err == nil && p.pid > 0 && p.space != 0 && p.space == self().space && p.gone()
 }
 
-// endGrace is how long the system may take to end a process it was told to
-// kill.
+// endGrace is how long the system may take to end a killed process.
 const endGrace = 5 * time.Second
 
-// outlast is which strays are still there after the given time, or sooner if
-// none is.
+// outlast returns the strays that remain after the given time, or returns earlier if there are none.
 func outlast(ctx context.Context, having string, within time.Duration) (left []stray, err error) {
 	for pause := time.Millisecond; ; pause *= 2 {
 		if left = strays(having); len(left) == 0 || within <= 0 {
@@ -81,15 +77,15 @@ func outlast(ctx context.Context, having string, within time.Duration) (left []s
 	}
 }
 
-// stray is a process of a command whose program is gone.
+// stray is a process of a command whose program has ended.
 type stray struct {
 	pid     int
 	started uint64
 	mark    string
 }
 
-// strays finds them. What shares a command with a program that is still there,
-// such as the shell that started it, is none.
+// strays finds them. It omits processes that share a command with a running program, such as the shell
+// that started it.
 func strays(having string) (list []stray) {
 	spared := prefixes(nil, markOf("self"))
 	for _, p := range processes() {
@@ -117,7 +113,7 @@ func strays(having string) (list []stray) {
 	return slices.DeleteFunc(list, func(s stray) bool { return spared[s.mark] })
 }
 
-// environ is the environment of a process, as far as it can be read.
+// environ returns the readable environment of a process.
 func environ(pid string) []string {
 	text, err := os.ReadFile("/proc/" + pid + "/environ")
 	if err != nil {
@@ -126,7 +122,7 @@ func environ(pid string) []string {
 	return strings.Split(string(text), "\x00")
 }
 
-// markOf is the mark in a process's environment, "" if it has none.
+// markOf returns the mark in a process's environment, or "".
 func markOf(pid string) string {
 	mark := ""
 	for _, kv := range environ(pid) {
@@ -137,7 +133,7 @@ func markOf(pid string) string {
 	return mark
 }
 
-// prefixes adds a mark and those of the commands around it to a set.
+// prefixes adds a mark and the marks of its enclosing commands to a set.
 func prefixes(set map[string]bool, mark string) map[string]bool {
 	if set == nil {
 		set = make(map[string]bool)
@@ -153,17 +149,16 @@ func prefixes(set map[string]bool, mark string) map[string]bool {
 	return set
 }
 
-// owner is who looks after a marked process.
+// owner is the state of the program that owns a process.
 type owner int
 
 const (
-	unknown  owner = iota // cannot be told; it is left alone
-	somebody              // a program that is still there
+	unknown  owner = iota // undetermined; the process is left alone
+	somebody              // a program that is still running
 	nobody
 )
 
-// whose tells who looks after the processes with a mark: one program for every
-// command that is nested there.
+// whose returns the owner of the processes with a mark: one program for each nested command.
 func whose(mark string) owner {
 	sum := unknown
 	for part := range strings.SplitSeq(mark, "/") {
@@ -180,17 +175,17 @@ func whose(mark string) owner {
 	return sum
 }
 
-// starter is a process that runs commands. Its number is given to another one
-// day; together with the time of its birth it is not.
+// starter is a process that runs commands. The system reuses its process id, but not together with the
+// start time.
 type starter struct {
 	pid     int
 	started uint64
-	space   uint64 // of the process numbers
+	space   uint64 // PID namespace
 }
 
 func (p starter) String() string { return fmt.Sprintf("%d.%d.%d", p.pid, p.started, p.space) }
 
-// gone is only true where it is certain.
+// gone returns true only if certain.
 func (p starter) gone() bool {
 	if err := syscall.Kill(p.pid, 0); err == syscall.ESRCH {
 		return true
@@ -199,7 +194,7 @@ func (p starter) gone() bool {
 	return ok && (now.dead || now.started != p.started)
 }
 
-// self is this program.
+// self returns this program's process.
 var self = sync.OnceValue(func() starter {
 	p := starter{pid: os.Getpid()}
 	if now, ok := status("self"); ok {

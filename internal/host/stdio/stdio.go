@@ -1,7 +1,6 @@
-// Package stdio is what comes to the program and what goes out of it, outside
-// the full terminal: lines typed or piped in, text written to a pipe or a
-// screen. A context ends every wait, for input that never comes as for output
-// that nobody takes.
+// Package stdio handles the program's input and output outside the full terminal: lines typed or piped
+// in, text written to a pipe or a screen. A context ends every wait, both for input that never comes and
+// for output that nobody reads.
 package stdio
 
 import (
@@ -18,22 +17,21 @@ import (
 	"golang.org/x/term"
 )
 
-// ErrTooLong reports input that is longer than the caller takes.
+// ErrTooLong reports input longer than the caller's limit.
 var ErrTooLong = errors.New("the input is too long")
 
-// readSize is how much is read at once where nobody else reads after us.
+// readSize is the size of one read if no other process reads the rest.
 const readSize = 32 << 10
 
-// Reader reads what comes to the program. It must not be used by several
-// goroutines at once. Use [NewReader].
+// Reader reads the program's input. It is not safe for concurrent use. Use [NewReader].
 type Reader struct {
 	in    io.Reader
 	size  int
-	buf   []byte // read and not yet given out
-	err   error  // why nothing more comes
-	skips bool   // what comes up to the end of the line belongs to one that was too long
+	buf   []byte // read but not yet returned
+	err   error  // why no more input comes
+	skips bool   // drop the rest of a line that was too long
 	onWay chan chunk
-	file  *os.File // in, if it can be waited for
+	file  *os.File // in, if it supports polling
 }
 
 type chunk struct {
@@ -41,8 +39,8 @@ type chunk struct {
 	err  error
 }
 
-// NewReader returns a Reader of in. From a terminal it takes not a byte more
-// than it gives out: whoever has the terminal next finds the rest there.
+// NewReader returns a Reader of in. From a terminal it reads no byte more than it returns, so that the
+// next reader of the terminal finds the rest.
 func NewReader(in io.Reader) *Reader {
 	r := &Reader{in: in, size: readSize}
 	f, ok := in.(*os.File)
@@ -56,9 +54,8 @@ func NewReader(in io.Reader) *Reader {
 	return r
 }
 
-// Line is the next line, without its end. The last one may have none; after it
-// the error is [io.EOF]. A line of more than limit bytes is [ErrTooLong]; the
-// next call gives the one after it.
+// Line returns the next line without its end. The last one may have none; after it the error is
+// [io.EOF]. A line of more than limit bytes is [ErrTooLong]; the next call returns the line after it.
 func (r *Reader) Line(ctx context.Context, limit int) (string, error) {
 	if err := r.skip(ctx); err != nil {
 		return "", err
@@ -82,7 +79,7 @@ func (r *Reader) Line(ctx context.Context, limit int) (string, error) {
 	}
 }
 
-// skip drops what is left of a line that was too long.
+// skip drops the rest of a line that was too long.
 func (r *Reader) skip(ctx context.Context) error {
 	for r.skips {
 		if i := bytes.IndexByte(r.buf, '\n'); i >= 0 {
@@ -98,7 +95,7 @@ func (r *Reader) skip(ctx context.Context) error {
 	return nil
 }
 
-// Rest is all that comes up to the end, if that is no more than limit bytes.
+// Rest returns all remaining input, if it is at most limit bytes.
 func (r *Reader) Rest(ctx context.Context, limit int) (string, error) {
 	for len(r.buf) <= limit {
 		if err := r.fill(ctx); errors.Is(err, io.EOF) {
@@ -110,7 +107,7 @@ func (r *Reader) Rest(ctx context.Context, limit int) (string, error) {
 	return "", ErrTooLong
 }
 
-// take gives out the first n bytes and drops as many more.
+// take returns the first n bytes and also drops the next drop bytes.
 func (r *Reader) take(n, drop int) string {
 	text := string(r.buf[:n])
 	if r.buf = r.buf[n+drop:]; len(r.buf) == 0 {
@@ -119,7 +116,7 @@ func (r *Reader) take(n, drop int) string {
 	return text
 }
 
-// fill reads once more.
+// fill reads more input.
 func (r *Reader) fill(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -134,7 +131,8 @@ func (r *Reader) fill(ctx context.Context) error {
 		}
 		c = r.now()
 	} else {
-		// What cannot be waited for is read beside us; what comes after ctx has ended is there for the next call.
+		// Input without polling is read in the background; what arrives after ctx ends is kept for the next
+		// call.
 		if r.onWay == nil {
 			r.onWay = make(chan chunk, 1)
 			go func(to chan<- chunk) { to <- r.now() }(r.onWay)
@@ -159,7 +157,7 @@ func (r *Reader) now() chunk {
 	return chunk{data[:n], err}
 }
 
-// waitReadable waits until reading from f would not wait.
+// waitReadable waits until a read from f would not block.
 func waitReadable(ctx context.Context, f *os.File) error {
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}
 	if ready, err := poll(fds, 0); ready || err != nil {
@@ -171,7 +169,7 @@ func waitReadable(ctx context.Context, f *os.File) error {
 	}
 	defer ended.Close()
 	defer wake.Close()
-	defer context.AfterFunc(ctx, func() { _ = wake.Close() })() // what waits at the other end sees it
+	defer context.AfterFunc(ctx, func() { _ = wake.Close() })() // closing this end wakes the poll on the other
 	fds = append(fds, unix.PollFd{Fd: int32(ended.Fd()), Events: unix.POLLIN})
 	if _, err := poll(fds, -1); err != nil {
 		return err
@@ -192,32 +190,32 @@ func poll(fds []unix.PollFd, timeout int) (ready bool, err error) {
 	}
 }
 
-// stalledError reports output that nobody took.
+// stalledError reports output that nobody read.
 type stalledError struct{}
 
 func (stalledError) Error() string { return "nobody takes the output" }
 
-// Is reports that what stalled was interrupted: output is given up only then.
+// Is makes stalled output match [context.Canceled], since output is abandoned only after cancellation.
 func (stalledError) Is(target error) bool { return target == context.Canceled }
 
-// ErrStalled reports output that nobody took although the program was to end.
+// ErrStalled reports output that nobody read although the program should end.
 var ErrStalled error = stalledError{}
 
-// Grace is how long output may take once the program is to end.
+// Grace is how long output may take once the program should end.
 const Grace = 300 * time.Millisecond
 
-// Writer passes on what is written to it. Once its context has ended, what is
-// not taken within [Grace] is given up with [ErrStalled], and so is everything
-// after it. It may be used by several goroutines. Use [NewWriter].
+// Writer forwards what is written to it. Once its context has ended, it abandons output that nobody
+// reads within [Grace], with [ErrStalled], and all output after it. It is safe for concurrent use. Use
+// [NewWriter].
 type Writer struct {
 	ctx context.Context
 	out io.Writer
 
-	mu      sync.Mutex // guards the field below and the order of writing
+	mu      sync.Mutex // guards the field below and the order of writes
 	stalled bool
 }
 
-// NewWriter returns a Writer to out that ctx ends.
+// NewWriter returns a Writer to out that lasts until ctx ends.
 func NewWriter(ctx context.Context, out io.Writer) *Writer { return &Writer{ctx: ctx, out: out} }
 
 func (w *Writer) Write(p []byte) (int, error) {
@@ -231,7 +229,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		err error
 	}
 	done := make(chan outcome, 1)
-	own := bytes.Clone(p) // a write that was given up still holds it
+	own := bytes.Clone(p) // an abandoned write still uses it
 	go func() {
 		n, err := w.out.Write(own)
 		done <- outcome{n, err}

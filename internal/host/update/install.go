@@ -25,7 +25,7 @@ import (
 type Archive struct {
 	version string
 	program []byte
-	share   map[string][]byte // manual page and completions, by their path below the prefix
+	share   map[string][]byte // manual page and completions, by path below the prefix
 }
 
 const (
@@ -33,7 +33,7 @@ const (
 	startTime  = 30 * time.Second
 )
 
-// unpack reads the program and what belongs to it. Everything else is skipped.
+// unpack reads the program, its manual page and completions. It skips everything else.
 func (a *Archive) unpack(r io.Reader) error {
 	zr, err := gzip.NewReader(r)
 	if err != nil {
@@ -69,7 +69,7 @@ func (a *Archive) unpack(r io.Reader) error {
 	return nil
 }
 
-// Replaceable says why the program at path cannot be replaced, if it cannot.
+// Replaceable returns an error if the program at path cannot be replaced.
 func Replaceable(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -86,11 +86,11 @@ func Replaceable(path string) error {
 	return nil
 }
 
-// Old is where the program at path is kept when it is replaced.
+// Old returns where the previous version of the program at path is saved.
 func Old(path string) string { return path + ".old" }
 
-// Install puts the program of the archive in the place of the one at path, which it
-// keeps at [Old]. Manual page and completions follow where the old ones are.
+// Install replaces the program at path by the archive's, and saves the previous one at [Old].
+// It also replaces an existing manual page and existing completions.
 func (a Archive) Install(ctx context.Context, path string) error {
 	if err := Replaceable(path); err != nil {
 		return err
@@ -99,9 +99,9 @@ func (a Archive) Install(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	atomicfile.Sweep(filepath.Dir(path), ".") // of killed updates
+	atomicfile.Sweep(filepath.Dir(path), ".") // from killed updates
 	next := path + ".new"
-	defer os.Remove(next) // it is gone if all went well
+	defer os.Remove(next) // already gone on success
 	if err := atomicfile.Write(next, a.program, before.Mode().Perm()); err != nil {
 		return err
 	}
@@ -124,11 +124,11 @@ func (a Archive) Install(ctx context.Context, path string) error {
 	return errors.Join(disk.SyncFolder(filepath.Dir(path)), a.follow(filepath.Dir(filepath.Dir(path))))
 }
 
-// keep gives the program at path a second name, or copies it where files have one
-// name only.
+// keep saves the program at path at [Old], by a hard link or, where these are not
+// supported, by a copy.
 func keep(path string, info fs.FileInfo) error {
 	second := path + ".keep"
-	_ = os.Remove(second) // a killed update left it
+	_ = os.Remove(second) // left by a killed update
 	if os.Link(path, second) == nil {
 		return disk.System.Rename(second, Old(path))
 	}
@@ -139,7 +139,7 @@ func keep(path string, info fs.FileInfo) error {
 	return atomicfile.Write(Old(path), text, info.Mode().Perm())
 }
 
-// follow replaces the manual page and the completions that are below prefix.
+// follow replaces the manual page and the completions that exist below prefix.
 func (a Archive) follow(prefix string) (err error) {
 	for name, text := range a.share {
 		at := filepath.Join(prefix, filepath.FromSlash(name))
@@ -170,7 +170,7 @@ func start(ctx context.Context, path string) (version string, err error) {
 	return words[1], nil
 }
 
-// Rollback exchanges the program at path with the one that the last update kept, and
+// Rollback swaps the program at path with the one saved by the last update, and
 // returns the version that is now at path.
 func Rollback(ctx context.Context, path string) (version string, err error) {
 	if err := Replaceable(path); err != nil {

@@ -1,10 +1,10 @@
-// Package update finds the newest release of this program, checks it, and puts it in
-// the place of the program that runs.
+// Package update finds the newest release of this program, verifies it, and replaces
+// the running program.
 //
-// A release is a folder of files on a server. SHA256SUMS names the archives, with the
+// A release is a folder of files on a server. SHA256SUMS lists the archives, with the
 // version in their names, and SHA256SUMS.sig is its ed25519 signature. Nothing is
-// unpacked or started before the signature and the checksum hold, and the program is
-// replaced only by one that starts here and names the version that was promised.
+// unpacked or started before the signature and the checksum are verified, and the program
+// is replaced only by one that starts here and reports the announced version.
 // The replaced program stays beside the new one, for [Rollback].
 package update
 
@@ -29,20 +29,20 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// Source is where releases are, and who signs them.
+// Source is the server of the releases and the key that signs them.
 type Source struct {
-	Address string // of the folder with the files of the newest release
+	Address string // URL of the folder with the newest release
 	Key     string // ed25519 public key in base64
 	Web     http.RoundTripper
 }
 
-// Known reports whether the build of this program names a source.
+// Known reports whether this build of the program has a source.
 func (s Source) Known() bool { return s.Address != "" && s.Key != "" }
 
 // Release is the newest release for a system.
 type Release struct {
 	Version string
-	archive string // name of the file
+	archive string // file name
 	sum     string // SHA-256 in hexadecimal
 }
 
@@ -53,7 +53,7 @@ const (
 	loadTime   = 10 * time.Minute
 )
 
-// Newest asks the source for its newest release for a system such as linux/amd64.
+// Newest returns the source's newest release for a system such as linux/amd64.
 func (s Source) Newest(ctx context.Context, system string) (r Release, err error) {
 	ctx, stop := context.WithTimeout(ctx, lookTime)
 	defer stop()
@@ -111,7 +111,7 @@ func (s Source) Download(ctx context.Context, r Release) (Archive, error) {
 
 const mostRedirects = 5
 
-// get downloads a file of at most so many bytes.
+// get downloads a file of at most "most" bytes.
 func (s Source) get(ctx context.Context, name string, most int64) ([]byte, error) {
 	client := &http.Client{Transport: s.Web, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if len(via) > mostRedirects {
@@ -152,7 +152,7 @@ func (s Source) get(ctx context.Context, name string, most int64) ([]byte, error
 	return text, nil
 }
 
-// encrypted refuses addresses that others on the way can read or change.
+// encrypted rejects addresses whose traffic others could read or change.
 func encrypted(u *url.URL) error {
 	ip := net.ParseIP(u.Hostname())
 	if u.Scheme == "https" || u.Scheme == "http" && ip != nil && ip.IsLoopback() {
@@ -173,14 +173,14 @@ func parse(text string) (v version, ok bool) {
 		return v, false
 	}
 	for i, part := range m[1:] {
-		v[i], _ = strconv.Atoi(part) // the stage is no number
+		v[i], _ = strconv.Atoi(part) // 0 for the stage, which is set below
 	}
 	v[3] = slices.Index([]string{"alpha", "beta", "rc", ""}, m[4])
 	return v, true
 }
 
-// Newer reports whether version a comes after b. What is no version of a release is
-// neither newer nor older.
+// Newer reports whether version a is newer than b. It returns false if either is not a
+// release version.
 func Newer(a, b string) bool {
 	v, known := parse(a)
 	w, ok := parse(b)

@@ -14,13 +14,12 @@ import (
 )
 
 const (
-	maxAlike  = 20_000 // entries that are looked at for a name
-	maxWrong  = 2      // characters in which a name may be wrong
-	leastName = 4      // characters that it must have for that
+	maxAlike  = 20_000 // entries searched for a name
+	maxWrong  = 2      // characters of a name that may differ
+	leastName = 4      // shortest name for which characters may differ
 )
 
-// Meant adds to the error of a name that leads nowhere the one that may have
-// been meant.
+// Meant adds to an error about a missing name the name that was probably meant.
 func (w *Workspace) Meant(ctx context.Context, name string, err error) error {
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -32,11 +31,10 @@ func (w *Workspace) Meant(ctx context.Context, name string, err error) error {
 	return fmt.Errorf("%w; did you mean %s?", err, other)
 }
 
-// alike is what a name that leads nowhere may stand for: without what people
-// and programs write around names, a name beside it that is nearly the same, or
-// the same name elsewhere. It is "" if there is nothing.
+// alike returns what a missing name may stand for: the name without decoration by people and programs, a
+// nearly equal name beside it, or the same name elsewhere. It returns "" if there is none.
 func (w *Workspace) alike(ctx context.Context, name string) string {
-	// Without quotes, an @ or file:// before it, a line behind it, and with the separators of this system.
+	// Remove quotes, a leading @ or file://, a line number at the end, and foreign separators.
 	plain := strings.TrimPrefix(strings.TrimPrefix(strings.Trim(name, "`'\" \t\n"), "@"), "file://")
 	plain = strings.ReplaceAll(lineBehind().ReplaceAllString(plain, ""), `\`, "/")
 	if plain != name {
@@ -67,7 +65,7 @@ func (w *Workspace) alike(ctx context.Context, name string) string {
 
 var lineBehind = lazy.Regexp(`(?::\d+(?:-\d+)?(?::\d+)?|#L\d+(?:-L?\d+)?)$`)
 
-// beside is what is called nearly like name in the same directory.
+// beside returns the most similar name in the same directory.
 func (w *Workspace) beside(name string) (found string) {
 	list, _, err := w.ReadDir(path.Dir(name), maxAlike)
 	if err != nil {
@@ -75,12 +73,12 @@ func (w *Workspace) beside(name string) (found string) {
 	}
 	base, best := path.Base(name), maxWrong+1
 	if utf8.RuneCountInString(base) < leastName {
-		best = 1 // only the case may differ
+		best = 1 // only case may differ
 	}
 	for _, d := range list {
 		wrong := nearest.Distance(strings.ToLower(d.Name()), strings.ToLower(base))
 		if ext := path.Ext(base); wrong >= best && ext != "" && strings.TrimSuffix(d.Name(), path.Ext(d.Name())) == strings.TrimSuffix(base, ext) {
-			wrong = maxWrong // another ending
+			wrong = maxWrong // a different extension
 		}
 		if d.Name() != base && wrong < best {
 			found, best = path.Join(path.Dir(name), d.Name()), wrong

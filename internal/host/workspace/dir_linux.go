@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openBeneath opens a directory in one call, which the system refuses if the way
-// there leads through a link or out of the tree.
+// openBeneath opens a directory in one call, which fails if the path passes through a link or leaves the
+// tree.
 func (w *Workspace) openBeneath(rel string) (*os.File, error) {
 	top := w.topDir.Load()
 	if top == nil {
@@ -28,7 +28,7 @@ func (w *Workspace) openBeneath(rel string) (*os.File, error) {
 	for {
 		fd, err := unix.Openat2(int(top.Fd()), rel, &how)
 		switch {
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN): // something was renamed on the way
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN): // a rename on the path interfered
 			continue
 		case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):
 			return nil, errors.ErrUnsupported
@@ -48,8 +48,8 @@ type listing struct {
 
 var listings = sync.Pool{New: func() any { return new(listing) }}
 
-// readEntries appends what is in a directory to list, at most limit of it, in no
-// order. Their names share one string.
+// readEntries appends a directory's entries to list, at most limit of them, unsorted. Their names share
+// one string.
 func readEntries(dir *os.File, list []dirent, limit int) (_ []dirent, more bool, err error) {
 	l := listings.Get().(*listing)
 	defer listings.Put(l)
@@ -91,8 +91,7 @@ func readEntries(dir *os.File, list []dirent, limit int) (_ []dirent, more bool,
 	return list, more, nil
 }
 
-// Where the parts of an entry lie: its inode and offset, its size, its type and
-// its name.
+// Offsets within a directory entry: its inode and offset, its size, its type and its name.
 const (
 	direntSize = 16
 	direntType = 18

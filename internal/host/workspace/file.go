@@ -16,18 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotRegular is the error of reading or writing something that is not a
-// plain file: a directory, a pipe, a device.
+// ErrNotRegular reports an attempt to read or write something other than a regular file, such as a
+// directory, a pipe or a device.
 var ErrNotRegular = errors.New("not a regular file")
 
-// ErrReadOnly is the error of writing a file that nobody may write, or not we.
+// ErrReadOnly reports an attempt to write a file without write permission.
 var ErrReadOnly = errors.New("file is read-only")
 
-// ErrTooLarge is the error of reading a file that exceeds the given limit.
+// ErrTooLarge reports a file larger than the given limit.
 var ErrTooLarge = errors.New("file is too large")
 
-// Open opens a regular file for reading and says what it is. It never waits:
-// a pipe or device is refused instead of being opened.
+// Open opens a regular file for reading and returns its info. It never blocks: it refuses a pipe or
+// device without opening it.
 func (w *Workspace) Open(name string) (*os.File, fs.FileInfo, error) {
 	w, rel, info, err := w.find(name)
 	if err != nil {
@@ -71,7 +71,7 @@ func (w *Workspace) ReadFile(name string, limit int64) ([]byte, fs.FileInfo, err
 	return data.Bytes(), info, nil
 }
 
-// Stat describes what name leads to, links followed.
+// Stat describes the target of name, following links.
 func (w *Workspace) Stat(name string) (fs.FileInfo, error) {
 	_, _, info, err := w.find(name)
 	return info, err
@@ -87,8 +87,7 @@ func (w *Workspace) Lstat(name string) (fs.FileInfo, error) {
 	return info, w.explain(rel, err)
 }
 
-// ReadDir lists a directory by name, at most limit entries of it; more says
-// that there are others.
+// ReadDir lists a directory by name, at most limit entries; more reports that there are others.
 func (w *Workspace) ReadDir(name string, limit int) (list []fs.DirEntry, more bool, err error) {
 	w, rel, info, err := w.find(name)
 	if err != nil {
@@ -117,8 +116,8 @@ func (w *Workspace) readDir(rel string, limit int) ([]fs.DirEntry, bool, error) 
 	return list, more, err
 }
 
-// find follows name to what exists there. The root handle is asked first, and
-// only if it stumbles over a link do we look where the link leads.
+// find resolves name to an existing file. It tries the root handle first, and resolves links only if
+// that fails on one.
 func (w *Workspace) find(name string) (tree *Workspace, rel string, info fs.FileInfo, err error) {
 	if tree, rel, err = w.home(name); err != nil {
 		return nil, "", nil, err
@@ -151,12 +150,11 @@ func regular(rel string, info fs.FileInfo) error {
 	return fmt.Errorf("%w: %s is %s", ErrNotRegular, quoted(rel), what)
 }
 
-// WriteFile gives a file new content in one step, making the directories on
-// its way. A link stays a link and what it points to changes.
+// WriteFile replaces a file's content in one step, and creates missing directories. A link remains a
+// link, and its target changes.
 func (w *Workspace) WriteFile(name string, data []byte) error { return w.put(name, data, nil, nil) }
 
-// CreateFile makes a new file with the given mode; it fails with [fs.ErrExist]
-// if there is one already.
+// CreateFile creates a file with the given mode; it fails with [fs.ErrExist] if one exists.
 func (w *Workspace) CreateFile(name string, data []byte, mode fs.FileMode) error {
 	f, err := w.Create(name, mode)
 	if err != nil {
@@ -166,8 +164,8 @@ func (w *Workspace) CreateFile(name string, data []byte, mode fs.FileMode) error
 	return errors.Join(err, f.Close())
 }
 
-// Create makes a new file to be written bit by bit, such as a log; it fails
-// with [fs.ErrExist] if there is one already.
+// Create creates a file to be written incrementally, such as a log; it fails with [fs.ErrExist] if one
+// exists.
 func (w *Workspace) Create(name string, mode fs.FileMode) (f *os.File, err error) {
 	at, err := w.Locate(name)
 	if err != nil {
@@ -190,19 +188,18 @@ func (w *Workspace) Delete(name string) error {
 		return fmt.Errorf("%s: %w", quoted(name), syscall.EINVAL)
 	}
 	err = w.root.Remove(rel)
-	if err == nil && path.Dir(rel) != w.scratch.name { // nobody is promised anything there
+	if err == nil && path.Dir(rel) != w.scratch.name { // scratch files need not survive a crash
 		w.names.Add(filepath.Join(w.root.Name(), path.Dir(rel)))
 	}
 	return w.explain(rel, err)
 }
 
-// PutFile is WriteFile for a file that is to have the given mode, whether or
-// not there is one already. Accept says what it may replace.
+// PutFile is WriteFile with a mode, for new and existing files. accept decides what it may replace.
 func (w *Workspace) PutFile(name string, data []byte, mode fs.FileMode, accept Accept) error {
 	return w.put(name, data, &mode, accept)
 }
 
-// put gives a file new content and, if told, another mode.
+// put replaces a file's content and, if mode is not nil, its mode.
 func (w *Workspace) put(name string, data []byte, mode *fs.FileMode, accept Accept) error {
 	at, err := w.Locate(name)
 	if err != nil {
@@ -217,7 +214,7 @@ func (w *Workspace) put(name string, data []byte, mode *fs.FileMode, accept Acce
 			return err
 		}
 		if accept != nil && old != nil {
-			given, was := accept, old.info.Mode() // from which the new one has its mode
+			given, was := accept, old.info.Mode() // the new file takes its mode from it
 			accept = func(f Found) error {
 				if f.Info != nil && f.Info.Mode() != was {
 					return ErrChanged
@@ -239,9 +236,8 @@ func (w *Workspace) put(name string, data []byte, mode *fs.FileMode, accept Acce
 	})
 }
 
-// inDir calls do with a handle on the directory that holds name, making it if
-// need be, and with name's last part. Working from the handle, nobody can put
-// another directory in its place.
+// inDir calls do with a handle on the directory of name, creating it if necessary, and with name's last
+// element. Through the handle, nobody can substitute another directory.
 func (w *Workspace) inDir(name string, do func(dir *os.Root, base string) error) error {
 	w, rel, err := w.home(name)
 	if err != nil {
@@ -262,7 +258,7 @@ func (w *Workspace) inDir(name string, do func(dir *os.Root, base string) error)
 	return w.explain(rel, do(dir, path.Base(rel)))
 }
 
-// makeFolders makes a folder and those above it that are missing.
+// makeFolders creates a folder and its missing parents.
 func (w *Workspace) makeFolders(rel string) error {
 	for missing := rel; missing != "."; missing = path.Dir(missing) {
 		if _, err := w.root.Lstat(missing); !errors.Is(err, fs.ErrNotExist) {
@@ -273,9 +269,9 @@ func (w *Workspace) makeFolders(rel string) error {
 	return w.root.MkdirAll(rel, 0o777)
 }
 
-// original is a file that is to be replaced, or what a new one is to look like.
+// original is a file to be replaced, or a model for a new file's attributes.
 type original struct {
-	info  fs.FileInfo // nil if there is none
+	info  fs.FileInfo // nil if none exists
 	mode  fs.FileMode
 	attrs []attribute
 }
@@ -286,8 +282,8 @@ type attribute struct {
 	value []byte
 }
 
-// existing describes the file at base, nil if there is none. If a link counts as
-// none, what it leads to is not looked at.
+// existing describes the file at base, or returns nil. If linkIsNone is set, a link counts as no file
+// and is not followed.
 func existing(dir *os.Root, base string, linkIsNone bool) (*original, error) {
 	info, err := dir.Lstat(base)
 	switch {
@@ -307,9 +303,8 @@ func existing(dir *os.Root, base string, linkIsNone bool) (*original, error) {
 	return o, nil
 }
 
-// writable asks whether we may write a file, without opening it for that, which
-// might disturb who is about to replace it. A file without any write bit is
-// refused even to those whom the system would let.
+// writable checks write permission without opening the file, which might disturb a process about to
+// replace it. It refuses a file without any write bit even to users whom the system would allow.
 func writable(dir *os.Root, base string, info fs.FileInfo) error {
 	if info.Mode().Perm()&0o222 == 0 {
 		return ErrReadOnly
@@ -326,7 +321,7 @@ func writable(dir *os.Root, base string, info fs.FileInfo) error {
 	return err
 }
 
-// Readlink tells where a link leads, as it is written.
+// Readlink returns the target of a link as written.
 func (w *Workspace) Readlink(name string) (string, error) {
 	w, rel, err := w.home(name)
 	if err != nil {
@@ -336,10 +331,9 @@ func (w *Workspace) Readlink(name string) (string, error) {
 	return to, w.explain(rel, err)
 }
 
-// Restore puts a file with this content and mode at name in one step, in the
-// place of whatever file or link stands there, if accept lets it. A link at name
-// is replaced, not followed. If content cannot be read to its end nothing has
-// changed.
+// Restore puts a file with this content and mode at name in one step, replacing any file or link there,
+// if accept allows. It replaces a link at name instead of following it. If content cannot be read
+// completely, nothing changes.
 func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, accept Accept) error {
 	return w.inParent(name, func(dir *os.Root, base string) error {
 		old, err := existing(dir, base, true)
@@ -358,9 +352,8 @@ func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, ac
 	})
 }
 
-// RestoreLink puts a link to the given target at name in one step, in the place
-// of whatever file or link stands there, if accept lets it. Where it leads is not
-// looked at.
+// RestoreLink puts a link with this target at name in one step, replacing any file or link there, if
+// accept allows. It does not check the target.
 func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 	return w.inParent(name, func(dir *os.Root, base string) error {
 		if _, err := existing(dir, base, true); err != nil {
@@ -378,8 +371,7 @@ func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 	})
 }
 
-// Mkdir makes a directory with exactly this mode. It fails with [fs.ErrExist]
-// if there is something already.
+// Mkdir creates a directory with exactly this mode. It fails with [fs.ErrExist] if name exists.
 func (w *Workspace) Mkdir(name string, mode fs.FileMode) error {
 	return w.inParent(name, func(dir *os.Root, base string) error {
 		if err := dir.Mkdir(base, mode.Perm()|0o700); err != nil {
@@ -390,8 +382,8 @@ func (w *Workspace) Mkdir(name string, mode fs.FileMode) error {
 	})
 }
 
-// Chmod sets the permission bits of a file or directory. A link at name is
-// refused, not followed.
+// Chmod sets the permission bits of a file or directory. It refuses a link at name instead of following
+// it.
 func (w *Workspace) Chmod(name string, mode fs.FileMode) error {
 	return w.inParent(name, func(dir *os.Root, base string) error {
 		info, err := dir.Lstat(base)
@@ -407,8 +399,7 @@ func (w *Workspace) Chmod(name string, mode fs.FileMode) error {
 	})
 }
 
-// inParent is inDir for a directory that is reached without any link: what is
-// restored goes where it came from or nowhere.
+// inParent is inDir without following links: a restored file goes to its original place or nowhere.
 func (w *Workspace) inParent(name string, do func(dir *os.Root, base string) error) error {
 	if err := w.Direct(name); err != nil {
 		return err
@@ -416,12 +407,10 @@ func (w *Workspace) inParent(name string, do func(dir *os.Root, base string) err
 	return w.inDir(name, do)
 }
 
-// ErrThroughLink is the error of restoring something below a directory that
-// has become a link.
+// ErrThroughLink reports an attempt to restore a file below a directory that has become a link.
 var ErrThroughLink = errors.New("path goes through a link")
 
-// Direct reports, as an error, that the directories above name are not what
-// they are called: one of them is a link.
+// Direct returns an error if one of the directories above name is a link.
 func (w *Workspace) Direct(name string) error {
 	w, rel, err := w.home(name)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fstatat describes what a directory has under a name that ends in a NUL. The
-// one of package unix copies the name: there may be hundreds of thousands.
+// fstatat describes the file in a directory under a name that ends in NUL. The function of package unix
+// would copy the name, for perhaps hundreds of thousands of files.
 func fstatat(dir int, cname []byte, st *unix.Stat_t) error {
 	_, _, errno := syscall.Syscall6(sysFstatat, uintptr(dir), uintptr(unsafe.Pointer(&cname[0])), uintptr(unsafe.Pointer(st)), unix.AT_SYMLINK_NOFOLLOW, 0, 0)
 	if errno != 0 {

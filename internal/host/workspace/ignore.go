@@ -7,45 +7,44 @@ import (
 )
 
 const (
-	ignoreFile    = ".gitignore" // where a directory says what of it is of no interest
-	maxIgnoreFile = 256 << 10    // how many bytes of a .gitignore are heeded
-	maxSteps      = 100_000      // how long one pattern is tried on one name; patterns of stars can take very long and are then said not to match
+	ignoreFile    = ".gitignore" // ignore rules of a directory
+	maxIgnoreFile = 256 << 10    // bytes of a .gitignore that are read
+	maxSteps      = 100_000      // steps to match one pattern with one name; a pattern with too many stars counts as not matching
 )
 
-// never are the directories that are not searched unless named: what version
-// control, package managers and we ourselves keep there is not the user's.
+// never are directories that are searched only if named: they belong to version control, package
+// managers and coder, not to the user.
 var never = map[string]bool{
 	".git": true, ".hg": true, ".svn": true, ".jj": true, ".coder": true,
 	"node_modules": true, "__pycache__": true, ".venv": true,
 }
 
-// rules are the ignore patterns of one file, and those that hold where none of
-// them matches: the ones of the directories above, of the repository and of the
-// person. A nil *rules has none.
+// rules are the ignore patterns of one file, followed by those that apply if none of them matches: of
+// parent directories, the repository and the user. A nil *rules has none.
 type rules struct {
-	dir      string    // of the tree, that names are relative to
-	lead     string    // or, if that lies above the tree, what leads from there to it
-	patterns []pattern // as written; the last that matches decides
-	fold     bool      // case does not matter
+	dir      string    // directory in the tree that names are relative to
+	lead     string    // or, if that is above the tree, the path from it to the tree
+	patterns []pattern // as written; the last match decides
+	fold     bool      // ignore case
 	above    *rules
 }
 
 // pattern is one line of a .gitignore.
 type pattern struct {
 	glob     string
-	fixed    int  // bytes of glob before the first wildcard
-	anywhere bool // glob is matched with the base name, at any depth
+	fixed    int  // length of glob before the first wildcard
+	anywhere bool // glob matches the base name, at any depth
 	dirOnly  bool
 	keep     bool // the line began with "!"
 }
 
-// ignore reports whether the thing at rel is of no interest.
+// ignore reports whether the file or directory rel is ignored.
 func (r *rules) ignore(rel string, dir bool) bool {
 	base := path.Base(rel)
 	return dir && never[base] || base == ".git" || r.matches(rel, dir)
 }
 
-// matches reports whether the last pattern that fits rel ignores it.
+// matches reports whether the last pattern that matches rel ignores it.
 func (r *rules) matches(rel string, dir bool) bool {
 	base := path.Base(rel)
 	for ; r != nil; r = r.above {
@@ -86,13 +85,12 @@ func (p *pattern) matches(name string, fold bool) bool {
 	if p.fixed == len(p.glob) {
 		return p.fixed == len(name)
 	}
-	// As git does it: * and ? do not match a slash, **/ and /** match directories at any depth, a class may be negated
-	// by ! or ^ and name others ([:alpha:]). A pattern that is not well formed matches nothing.
+	// As in git: * and ? do not match a slash, **/ and /** match directories at any depth, ! or ^ negates a
+	// class, and a class may name others ([:alpha:]). A malformed pattern matches nothing.
 	return m.match(p.glob[p.fixed:], name[p.fixed:], 0) == yes
 }
 
-// smothers reports whether the rules leave nothing of what is in dir, whatever
-// its name.
+// smothers reports whether the rules ignore everything in dir, whatever its name.
 func (r *rules) smothers(dir string) bool {
 	for _, name := range []string{"\x01\x01\x01\x01\x01\x01\x01\x01", "aaaaaaaaaaaaaaaa", "ZZZZZZZZZZZZZZZZZZZZ"} {
 		if at := path.Join(dir, name); !r.ignore(at, false) || !r.ignore(at, true) {
@@ -102,8 +100,8 @@ func (r *rules) smothers(dir string) bool {
 	return true
 }
 
-// rulesOf adds the rules dir has of its own to those from above. If it is the
-// top of another repository, only that one's hold.
+// rulesOf adds the rules of dir to those from above. If dir is the top of another repository, only that
+// repository's rules apply.
 func (w *Workspace) rulesOf(dir string, entries []fs.DirEntry, above *rules) *rules {
 	own, repository := false, false
 	for _, d := range entries {
@@ -127,8 +125,7 @@ func (w *Workspace) rulesIn(dir string, own, repository bool, above *rules) *rul
 	return above
 }
 
-// readRules adds the rules of the ignore file in dir, if there is one. Git does
-// not follow links there either.
+// readRules adds the rules of the ignore file in dir, if any. Like git, it does not follow a link there.
 func (w *Workspace) readRules(dir string, above *rules) *rules {
 	name := path.Join(dir, ignoreFile)
 	if info, err := w.root.Lstat(name); err != nil || !info.Mode().IsRegular() {
@@ -136,13 +133,13 @@ func (w *Workspace) readRules(dir string, above *rules) *rules {
 	}
 	text, _, err := w.ReadFile(w.called(name), maxIgnoreFile)
 	if err != nil {
-		return above // an ignore file we cannot read ignores nothing
+		return above // an unreadable ignore file ignores nothing
 	}
 	return &rules{dir: dir, patterns: parsePatterns(text), fold: w.surroundings().fold, above: above}
 }
 
-// rulesAsked are the rules from above for a directory that was asked for: if
-// they leave nothing of it they do not count.
+// rulesAsked returns the rules from above for a directory named by the caller: if they ignore all of it,
+// they do not apply.
 func (w *Workspace) rulesAsked(dir string) *rules {
 	r := w.rulesAbove(dir)
 	if dir != "." && r.smothers(dir) {
@@ -151,7 +148,7 @@ func (w *Workspace) rulesAsked(dir string) *rules {
 	return r
 }
 
-// rulesAbove gathers the rules of the directories that hold dir.
+// rulesAbove collects the rules of the directories above dir.
 func (w *Workspace) rulesAbove(dir string) *rules {
 	r := w.surroundings().rules
 	if dir != "." {
@@ -169,14 +166,14 @@ func (w *Workspace) rulesAbove(dir string) *rules {
 	return r
 }
 
-// parsePatterns reads the text of a .gitignore.
+// parsePatterns parses a .gitignore.
 func parsePatterns(text []byte) (list []pattern) {
 	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
 		line, _, _ = strings.Cut(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), "\x00")
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		n := 0 // spaces at the end that no backslash keeps
+		n := 0 // trailing spaces without a backslash
 		for i := 0; i < len(line); i++ {
 			switch line[i] {
 			case ' ':
@@ -202,17 +199,16 @@ func parsePatterns(text []byte) (list []pattern) {
 	return list
 }
 
-// An IgnoreList holds the patterns of an ignore file at the top of a workspace. The
-// zero list matches nothing.
+// An IgnoreList is a list of ignore patterns for the top of a workspace. The zero list matches nothing.
 type IgnoreList struct{ rules rules }
 
-// ParseIgnore reads patterns as git reads those of a .gitignore.
+// ParseIgnore parses patterns in the form of a .gitignore.
 func ParseIgnore(text []byte) IgnoreList {
 	return IgnoreList{rules{dir: ".", patterns: parsePatterns(text), fold: true}}
 }
 
-// Match reports whether the list covers a file or folder, or a folder that holds it.
-// The path rel is relative to the top.
+// Match reports whether the list covers a file or folder, or a folder above it. rel is relative to the
+// top.
 func (l IgnoreList) Match(rel string) bool {
 	for i, c := range rel {
 		if c == '/' && l.rules.matches(rel[:i], true) {
@@ -222,13 +218,13 @@ func (l IgnoreList) Match(rel string) bool {
 	return l.rules.matches(rel, false)
 }
 
-// verdict is what came of trying to match.
+// verdict is the result of trying to match.
 type verdict int
 
 const (
 	no        verdict = iota
-	yes               // it matches
-	noneLeft          // no star before can help: the name is used up
+	yes               // a match
+	noneLeft          // the name is used up, so no earlier star can help
 	notInHere         // only a star that matches slashes can help
 )
 
@@ -237,7 +233,7 @@ type wild struct {
 	steps int
 }
 
-// match tries to match what is left of the pattern, from at on, with a name.
+// match tries to match the rest of the pattern, from at on, with a name.
 func (m *wild) match(p, name string, at int) verdict {
 	for ; at < len(p); at++ {
 		if m.steps--; m.steps < 0 {
@@ -283,16 +279,16 @@ func (m *wild) match(p, name string, at int) verdict {
 	return no
 }
 
-// star matches a star, or several in a row, and what follows.
+// star matches one or more stars, and the rest of the pattern.
 func (m *wild) star(p, name string, at int) verdict {
 	first := at
 	for at < len(p) && p[at] == '*' {
 		at++
 	}
-	slashes := false // whether it matches slashes too
+	slashes := false // whether it also matches slashes
 	if at-first >= 2 && (first == 0 || p[first-1] == '/') && (at == len(p) || p[at] == '/' || at+1 < len(p) && p[at] == '\\' && p[at+1] == '/') {
 		slashes = true
-		// **/ is also no directory at all.
+		// **/ also matches no directory at all.
 		if at < len(p) && p[at] == '/' && m.match(p, name, at+1) == yes {
 			return yes
 		}
@@ -316,8 +312,8 @@ func (m *wild) star(p, name string, at int) verdict {
 	}
 }
 
-// class reads the class that begins at from and tells whether b is in it, and
-// where it ends. It is not ok if it does not end.
+// class parses the class that begins at from, and returns its end and whether it contains b. ok is false
+// if it is unterminated.
 func (m *wild) class(p string, from int, b byte) (end int, in, ok bool) {
 	i := from + 1
 	negated := i < len(p) && (p[i] == '!' || p[i] == '^')
@@ -325,7 +321,7 @@ func (m *wild) class(p string, from int, b byte) (end int, in, ok bool) {
 		i++
 	}
 	b = m.low(b)
-	var last byte // what a range may begin with, 0 if nothing
+	var last byte // possible start of a range, or 0
 	for first := true; i < len(p) && (first || p[i] != ']'); first = false {
 		c := p[i]
 		switch {
@@ -344,7 +340,7 @@ func (m *wild) class(p string, from int, b byte) (end int, in, ok bool) {
 			}
 			up := b - 'a' + 'A'
 			in = in || last <= b && b <= p[i] || m.fold && b >= 'a' && b <= 'z' && last <= up && up <= p[i]
-			c = 0 // no range begins with the end of another
+			c = 0 // the end of a range cannot start another
 		case c == '[' && i+1 < len(p) && p[i+1] == ':':
 			close := i + 2
 			for close < len(p) && p[close] != ']' {
@@ -353,7 +349,7 @@ func (m *wild) class(p string, from int, b byte) (end int, in, ok bool) {
 			if close == len(p) {
 				return 0, false, false
 			}
-			if close == i+2 || p[close-1] != ':' { // just a bracket
+			if close == i+2 || p[close-1] != ':' { // only a bracket
 				in = in || b == '['
 				break
 			}
@@ -387,7 +383,7 @@ func (m *wild) low(b byte) byte {
 	return b
 }
 
-// posix are the classes that have names: pairs of a first and a last byte.
+// posix are the named classes, as pairs of a first and a last byte.
 var posix = map[string]string{
 	"alnum": "09AZaz", "alpha": "AZaz", "blank": "  \t\t", "cntrl": "\x00\x1f\x7f\x7f", "digit": "09", "graph": "!~",
 	"lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "  \t\r", "upper": "AZ", "xdigit": "09AFaf",

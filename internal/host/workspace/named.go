@@ -15,14 +15,13 @@ import (
 )
 
 const (
-	maxNamed    = 200_000         // how many directories a list of names looks at
-	slowestTick = 3 * time.Second // how slowly the clock of a file system may tick
+	maxNamed    = 200_000         // directories that a Named list may track
+	slowestTick = 3 * time.Second // coarsest clock tick of a file system
 )
 
-// Named keeps a list of the things in a workspace that have certain names, also
-// of those that are ignored and in directories that are. The first time it is
-// asked it walks; afterwards, where the system tells what changes, it looks at
-// the directories that did. Use [Workspace.Named]. It is safe for concurrent use.
+// Named lists the files and directories of a workspace with certain names, including ignored ones and
+// those in ignored directories. It walks the tree the first time; later it examines only changed
+// directories, if the system reports changes. Use [Workspace.Named]. It is safe for concurrent use.
 type Named struct {
 	ws    *Workspace
 	match func(rel string, dir bool) bool
@@ -31,29 +30,28 @@ type Named struct {
 	mu    sync.Mutex // guards the fields below
 	feed  *Feed
 	dirs  map[string]*namedDir
-	old   map[string]*namedDir // as they were before a walk that is under way
+	old   map[string]*namedDir // the state before a walk in progress
 	whole bool
-	clock FileTime // when the look under way began
+	clock FileTime // start of the current walk
 }
 
-// namedDir is a directory as Named knows it.
+// namedDir is a directory as known to Named.
 type namedDir struct {
-	found []string // names of things that match
-	below []string // paths of directories that are entered
-	err   bool     // it could not be listed, or not whole
-	stamp [3]int64 // of the directory when it was listed; all zero if that cannot be relied on
+	found []string // matching names
+	below []string // paths of directories to enter
+	err   bool     // listing failed or is incomplete
+	stamp [3]int64 // of the directory when listed; all zero if unreliable
 }
 
-// Named returns a list of what match says yes to. Directories that skip says yes
-// to are not entered. Both are given names as [Workspace.Resolve] gives them, and
-// must always say the same of one name.
+// Named returns a list of everything that match accepts. It does not enter directories that skip
+// accepts. Both get names as [Workspace.Resolve] returns them, and must always give the same answer for
+// a name.
 func (w *Workspace) Named(match func(rel string, dir bool) bool, skip func(rel string) bool) *Named {
 	return &Named{ws: w, match: match, skip: skip}
 }
 
-// List returns the names of all that matches now, in order. Links are named, not
-// followed. Whole is false if not everything could be looked at. The error is
-// ctx.Err().
+// List returns all currently matching names, sorted. It does not follow links. whole is false if some
+// directory could not be examined. The error is ctx.Err().
 func (n *Named) List(ctx context.Context) (names []string, whole bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -82,7 +80,7 @@ func (n *Named) List(ctx context.Context) (names []string, whole bool, err error
 	return names, whole, nil
 }
 
-// stale forgets what may not hold any more and names the directories to look at.
+// stale drops what may be outdated and returns the directories to examine.
 func (n *Named) stale(c Changes) (dirs []string) {
 	if c.All || !n.whole {
 		n.old, n.dirs, n.whole = n.dirs, make(map[string]*namedDir), true
@@ -93,7 +91,7 @@ func (n *Named) stale(c Changes) (dirs []string) {
 	}
 	for dir := range c.Anew {
 		if n.dirs[dir] != nil {
-			// All below dir is forgotten; dir itself stays known, as empty.
+			// Drop everything below dir; dir itself stays known, as empty.
 			prefix := dir + "/"
 			if dir == "." {
 				prefix = ""
@@ -116,7 +114,7 @@ func (n *Named) stale(c Changes) (dirs []string) {
 	return dirs
 }
 
-// walk looks at dir, and at what is below it as far as that is not known.
+// walk examines dir, and everything below it that is not known.
 func (n *Named) walk(ctx context.Context, dir string) error {
 	if tree, rel, err := n.ws.home(dir); err != nil || !tree.straight(rel) {
 		delete(n.dirs, dir)
@@ -147,8 +145,8 @@ func (n *Named) walk(ctx context.Context, dir string) error {
 	return nil
 }
 
-// list looks at one directory; nil if it is not there any more. What a directory
-// holds is what it held as long as its own times are the same.
+// list examines one directory; it returns nil if the directory is gone. The content of a directory is
+// unchanged as long as its times are the same.
 func (n *Named) list(dir string) *namedDir {
 	tree, rel, err := n.ws.home(dir)
 	if err != nil {
@@ -163,7 +161,7 @@ func (n *Named) list(dir string) *namedDir {
 	}
 	defer f.Close()
 	n.feed.add(f, dir, false)
-	var stamp [3]int64 // zero if it may yet change without that being seen: the clocks of file systems tick slowly
+	var stamp [3]int64 // zero if it might change without a new time: file system clocks tick slowly
 	if st := (unix.Stat_t{}); unix.Fstat(int(f.Fd()), &st) == nil && uint64(st.Dev) == n.clock.Device {
 		written, changed := unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim)
 		if max(written, changed) <= n.clock.Now-int64(slowestTick) {
@@ -195,16 +193,15 @@ func (n *Named) list(dir string) *namedDir {
 	return d
 }
 
-// FileTime is what time it is on a file system: Now is what a file that is
-// changed at this moment is stamped with. The zero FileTime is not known.
+// FileTime is the current time on a file system: a file changed now gets the time Now. The zero FileTime
+// is unknown.
 type FileTime struct {
 	Now    int64 // nanoseconds
 	Device uint64
 }
 
-// FileTime tells the time of the file system that the workspace lies on, by
-// making a file there that goes at once. Our own clock says nothing about it: a
-// file server has another one, and anybody may set ours.
+// FileTime returns the time of the workspace's file system, by creating and removing a file there. The
+// local clock is no substitute: a file server has another one, and the local one may be changed.
 func (w *Workspace) FileTime() (t FileTime) {
 	if w.clock != nil {
 		return w.clock()

@@ -19,29 +19,28 @@ import (
 )
 
 const (
-	draftBuffer = 32 << 10 // how much of a draft is written at a time
-	attempts    = 5        // how often we look again at what changes while we look
+	draftBuffer = 32 << 10 // write buffer of a draft
+	attempts    = 5        // retries if a file changes during the operation
 )
 
-// ErrChanged is the error of replacing something that is not what it was.
+// ErrChanged reports a file to be replaced that has changed.
 var ErrChanged = errors.New("changed in the meantime")
 
-// ErrBusy is the error of replacing a file that another program is writing: what
-// it has yet to write would be lost.
+// ErrBusy reports a file to be replaced that another program is writing: its unwritten data would be
+// lost.
 var ErrBusy = errors.New("open for writing in another program")
 
-// ErrAside is the error of replacing something that could not be put back then. The name
-// that it has now follows.
+// ErrAside reports that the replaced content could not be put back. Its current name follows.
 var ErrAside = errors.New("the original content is now at")
 
-// Found is what stands at a name.
+// Found describes what exists at a name.
 type Found struct {
-	Info    fs.FileInfo   // nil if there is nothing
-	Link    string        // where it leads, if it is a link
-	Content io.ReadSeeker // of a file that can be read, else nil
+	Info    fs.FileInfo   // nil if nothing exists
+	Link    string        // target, if it is a link
+	Content io.ReadSeeker // content of a readable file, else nil
 
 	file *os.File
-	held bool // no other program has it open for writing, nor can open it without our noticing
+	held bool // no other program has it open for writing, or can open it unnoticed
 }
 
 func (f Found) close() {
@@ -50,12 +49,11 @@ func (f Found) close() {
 	}
 }
 
-// Accept decides whether what stands at a name may be replaced or removed. Should
-// it turn out that something else had to go, everything is put back. What it
-// says is the error. A nil Accept takes whatever comes.
+// Accept decides whether what exists at a name may be replaced or removed. If something else turns out
+// to be affected, everything is put back, and Accept's error is returned. A nil Accept allows anything.
 type Accept func(Found) error
 
-// Nothing accepts that there is nothing.
+// Nothing accepts only that nothing exists.
 func Nothing(f Found) error {
 	if f.Info != nil {
 		return ErrChanged
@@ -63,7 +61,7 @@ func Nothing(f Found) error {
 	return nil
 }
 
-// Holding accepts a file that has this content, or a link that leads there.
+// Holding accepts a file with this content, or a link with this target.
 func Holding(content []byte) Accept {
 	return func(f Found) error {
 		switch {
@@ -82,10 +80,9 @@ func Holding(content []byte) Accept {
 	}
 }
 
-// Swap gives a file new content, provided that it has the old one: nobody's
-// change in between is lost, whether another of us makes it or any other
-// program. A nil old stands for no file. The error is [ErrChanged] if it is
-// something else. A link stays a link and what it points to changes.
+// Swap replaces a file's content if it is still old: no change in between is lost, whether by coder or
+// another program. A nil old means no file. Otherwise it returns [ErrChanged]. A link remains a link,
+// and its target changes.
 func (w *Workspace) Swap(name string, old, data []byte) error {
 	accept := Nothing
 	if old != nil {
@@ -94,7 +91,7 @@ func (w *Workspace) Swap(name string, old, data []byte) error {
 	return w.put(name, data, nil, accept)
 }
 
-// Remove removes a file, a link or an empty directory, if accept lets it.
+// Remove removes a file, a link or an empty directory, if accept allows.
 func (w *Workspace) Remove(name string, accept Accept) error {
 	return w.inParent(name, func(dir *os.Root, base string) error {
 		defer lockDir(dir)()
@@ -107,13 +104,12 @@ func (w *Workspace) Remove(name string, accept Accept) error {
 		if now.Info == nil || now.Info.IsDir() || accept == nil {
 			return dir.Remove(base)
 		}
-		// Its name claims no content, so that a sweep removes only what is kept elsewhere.
+		// Its name records no content hash, so that a sweep removes it only if its content is saved elsewhere.
 		return (&draft{ws: w, dir: dir, sum: sha256.New()}).takeAway(base, now, accept)
 	})
 }
 
-// hold looks at what stands at base and asks accept about it. Until it is closed
-// nobody can write to it unnoticed.
+// hold inspects base and calls accept on it. Until it is closed, nobody can write to it unnoticed.
 func hold(dir *os.Root, base string, accept Accept) (f Found, err error) {
 	if f, err = inspect(dir, base); err != nil || accept == nil {
 		return f, err
@@ -130,8 +126,8 @@ func hold(dir *os.Root, base string, accept Accept) (f Found, err error) {
 	return f, err
 }
 
-// still reports whether what is now at a name is what was found, and nobody is
-// about to write to it.
+// still returns an error unless the file now at name is the one found, and nobody is about to write to
+// it.
 func (f Found) still(at *os.Root, name string, accept Accept) error {
 	now, err := at.Lstat(name)
 	switch {
@@ -148,7 +144,7 @@ func (f Found) still(at *os.Root, name string, accept Accept) error {
 	return accept(f)
 }
 
-// inspect describes what stands at base, without following a link.
+// inspect describes what exists at base, without following a link.
 func inspect(dir *os.Root, base string) (f Found, err error) {
 	f.Info, err = dir.Lstat(base)
 	switch {
@@ -167,7 +163,7 @@ func inspect(dir *os.Root, base string) (f Found, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return Found{}, nil
 	case err != nil:
-		return f, nil // it cannot be read; who has to know will not accept it
+		return f, nil // unreadable; an accept that needs the content refuses it
 	}
 	if f.Info, err = file.Stat(); err != nil {
 		file.Close()
@@ -177,28 +173,27 @@ func inspect(dir *os.Root, base string) (f Found, err error) {
 	return f, nil
 }
 
-// draft is something finished that has no place yet. While it is written it has
-// no name where the system allows that, so that a crash leaves nothing; later it
-// has one in the scratch directory of the workspace, or else beside the place it
-// is meant for.
+// draft is a new file or link without its final place. While being written it has no name if the system
+// allows that, so that a crash leaves nothing behind; later it has one in the workspace's scratch
+// directory, or beside its destination.
 type draft struct {
 	ws   *Workspace
-	dir  *os.Root // where it is meant to go
+	dir  *os.Root // its destination
 	file *os.File // nil for a link
 	sum  hash.Hash
-	at   *os.Root // where its name is
+	at   *os.Root // directory of its name
 	name string   // "" while it has none
 	info fs.FileInfo
 }
 
-// draft writes a file to be placed in dir and syncs it: once it has its place it outlives the machine.
+// draft writes a file for dir and syncs it: once placed, it survives a crash of the machine.
 func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *original) (d *draft, err error) {
 	d = &draft{ws: w, dir: dir}
 	if d.file, err = unnamed(dir); err != nil {
 		full := err
 		if err := d.create(); err != nil {
 			if errors.Is(full, syscall.ENOSPC) || errors.Is(full, syscall.EDQUOT) {
-				err = full // the first try says why; a name elsewhere may fail for other reasons
+				err = full // report the first error; a named file may fail for other reasons
 			}
 			return nil, fmt.Errorf("create a temporary file: %w", err)
 		}
@@ -231,7 +226,7 @@ func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *origina
 	return d, nil
 }
 
-// create makes the file under a name, where the system knows no files without.
+// create creates the file under a name, on systems without unnamed files.
 func (d *draft) create() error {
 	err := d.named(func(at *os.Root, name string) (err error) {
 		d.file, err = at.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
@@ -243,7 +238,7 @@ func (d *draft) create() error {
 	return nil
 }
 
-// call gives the draft a name that says what it holds, if it has none yet.
+// call gives the draft a name that records its content, if it has none yet.
 func (d *draft) call() error {
 	if d.name != "" && (d.sum == nil || strings.Count(d.name, "-") > 2) {
 		return nil
@@ -259,7 +254,7 @@ func (d *draft) call() error {
 	return err
 }
 
-// named has do make a name for the draft, in the first directory where it can.
+// named calls do to name the draft, in the first directory where that works.
 func (d *draft) named(do func(at *os.Root, name string) error) (err error) {
 	for _, at := range d.ws.scratchFor(d.dir) {
 		name := d.newName()
@@ -274,17 +269,17 @@ func (d *draft) named(do func(at *os.Root, name string) error) (err error) {
 	return err
 }
 
-// discard lets go of the draft, or of what had to go for it.
+// discard removes the draft, or the content that it replaced.
 func (d *draft) discard() {
 	if d.file != nil {
 		d.file.Close()
 	}
 	if d.name != "" {
-		_ = d.at.Remove(d.name) // it is swept later
+		_ = d.at.Remove(d.name) // swept later on failure
 	}
 }
 
-// place gives the draft its place, if what stands there is accepted.
+// place moves the draft to its place, if accept allows what is there.
 func (d *draft) place(dir *os.Root, base string, accept Accept) error {
 	defer d.discard()
 	defer lockDir(dir)()
@@ -313,11 +308,10 @@ func (d *draft) place(dir *os.Root, base string, accept Accept) error {
 	return ErrChanged
 }
 
-// errMoved reports that there is something where nothing was, or nothing where
-// something was.
+// errMoved reports a file that appeared or disappeared meanwhile.
 var errMoved = errors.New("created or removed in the meantime")
 
-// placeNew puts the draft where nothing is.
+// placeNew moves the draft to an unused name.
 func (d *draft) placeNew(dir *os.Root, base string) error {
 	var err error
 	if d.name == "" {
@@ -331,10 +325,10 @@ func (d *draft) placeNew(dir *os.Root, base string) error {
 	case errors.Is(err, fs.ErrExist):
 		return errMoved
 	}
-	return d.rename(dir, base) // the system knows no better
+	return d.rename(dir, base) // the system has no better way
 }
 
-// rename puts the draft at base whatever stands there.
+// rename moves the draft to base, replacing anything there.
 func (d *draft) rename(dir *os.Root, base string) error {
 	err := d.call()
 	if err == nil {
@@ -346,18 +340,17 @@ func (d *draft) rename(dir *os.Root, base string) error {
 	return err
 }
 
-// exchange puts the draft in the place of what was found at base, and changes
-// them back if that is not what had to go.
+// exchange swaps the draft with what was found at base, and swaps back if that was something else.
 func (d *draft) exchange(dir *os.Root, base string, now Found, accept Accept) error {
 	if err := d.call(); err != nil {
 		return err
 	}
-	if d.file != nil { // whoever wants to write to the draft waits until it is decided whether it stays
-		d.file.Close() // who writes, and we do, keeps others from guarding
+	if d.file != nil { // make other programs wait to write to the draft until it is final
+		d.file.Close() // a lease is impossible while the file is open for writing
 		d.file = nil
 		if f, err := d.at.OpenFile(d.name, os.O_RDONLY|syscall.O_NOFOLLOW, 0); err == nil {
 			defer f.Close()
-			_, _ = lease(f) // without it what is written meanwhile may be lost, if it comes to that
+			_, _ = lease(f) // without a lease, concurrent writes may be lost if swapped back
 		}
 	}
 	err := rename(d.at, d.name, dir, base, exchange)
@@ -365,7 +358,7 @@ func (d *draft) exchange(dir *os.Root, base string, now Found, accept Accept) er
 	case errors.Is(err, fs.ErrNotExist):
 		return errMoved
 	case unsupported(err):
-		return d.rename(dir, base) // it was looked at a moment ago
+		return d.rename(dir, base) // it was checked just before
 	case err != nil:
 		return err
 	}
@@ -375,17 +368,16 @@ func (d *draft) exchange(dir *os.Root, base string, now Found, accept Accept) er
 	return nil
 }
 
-// back puts back what had to go. Should somebody have put something newer in the
-// draft's place meanwhile, that stays.
+// back puts back the replaced content. A newer file that someone put in the draft's place stays.
 func (d *draft) back(dir *os.Root, base string) error {
-	there := d.info // what we believe to stand at base
+	there := d.info // the file believed to be at base
 	for {
 		put, err := d.at.Lstat(d.name)
 		if err != nil {
 			return err
 		}
 		if err := rename(d.at, d.name, dir, base, exchange); err != nil {
-			if errors.Is(err, fs.ErrNotExist) { // somebody removed the draft: that is newer
+			if errors.Is(err, fs.ErrNotExist) { // somebody removed the draft, which is newer
 				return nil
 			}
 			return fmt.Errorf("put it back: %w; %w %s", err, ErrAside, d.keep())
@@ -398,15 +390,14 @@ func (d *draft) back(dir *os.Root, base string) error {
 	}
 }
 
-// keep leaves what had to go where it is and says where.
+// keep leaves the replaced content in the draft's name and returns that name.
 func (d *draft) keep() string {
 	name := d.name
 	d.name = ""
 	return quoted(path.Join(d.at.Name(), name))
 }
 
-// takeAway removes what was found at base, and puts it back if it was something
-// else.
+// takeAway removes what was found at base, and puts it back if it was something else.
 func (d *draft) takeAway(base string, now Found, accept Accept) error {
 	err := d.named(func(at *os.Root, name string) error { return rename(d.dir, base, at, name, 0) })
 	if err != nil {
@@ -420,5 +411,5 @@ func (d *draft) takeAway(base string, now Found, accept Accept) error {
 		d.name = ""
 		return err
 	}
-	return fmt.Errorf("%w; %w %s", err, ErrAside, d.keep()) // somebody may have made a newer one
+	return fmt.Errorf("%w; %w %s", err, ErrAside, d.keep()) // somebody may have created a newer one
 }

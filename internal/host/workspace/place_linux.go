@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How a rename treats what stands at the new name.
+// Rename modes for an existing new name.
 const (
 	noReplace = unix.RENAME_NOREPLACE
 	exchange  = unix.RENAME_EXCHANGE
 )
 
-// rename gives what is called a in one directory the name b in another.
+// rename renames a in one directory to b in another.
 func rename(from *os.Root, a string, to *os.Root, b string, how uint) error {
 	return inDirs(from, to, func(x, y int) error { return unix.Renameat2(x, a, y, b, how) })
 }
@@ -36,17 +36,17 @@ func inDirs(from, to *os.Root, do func(x, y int) error) error {
 	return again(func() error { return do(int(x.Fd()), int(y.Fd())) })
 }
 
-// unsupported reports whether the file system cannot do what was asked.
+// unsupported reports whether the file system does not support the operation.
 func unsupported(err error) bool {
 	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP)
 }
 
-// unnamed makes a file in dir that has no name.
+// unnamed creates a file without a name in dir.
 func unnamed(dir *os.Root) (*os.File, error) {
 	return dir.OpenFile(".", unix.O_TMPFILE|os.O_WRONLY, 0o666)
 }
 
-// link gives a file without a name one, if it is free.
+// link gives an unnamed file a name that is not in use.
 func link(f *os.File, dir *os.Root, name string) error {
 	fd := "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
 	return inDirs(dir, dir, func(x, _ int) error {
@@ -55,14 +55,13 @@ func link(f *os.File, dir *os.Root, name string) error {
 }
 
 const (
-	lockPatience   = 5 * time.Second        // for another of us at work in a directory
-	writerPatience = 250 * time.Millisecond // for a program to close a file it writes
+	lockPatience   = 5 * time.Second        // wait for another coder in a directory
+	writerPatience = 250 * time.Millisecond // wait for a program to close a file it writes
 	pollEvery      = time.Millisecond
 )
 
-// lockDir keeps others of us from replacing files in a directory until it is
-// unlocked. Where it cannot be locked we go without: what matters is looked at
-// again after it is done.
+// lockDir keeps other coder processes from replacing files in a directory until it is unlocked. If
+// locking fails, it continues without: important results are verified afterwards.
 func lockDir(dir *os.Root) (unlock func()) {
 	f, err := dir.Open(".")
 	if err != nil {
@@ -72,7 +71,7 @@ func lockDir(dir *os.Root) (unlock func()) {
 	return func() { f.Close() }
 }
 
-// poll tries something until it is not put off any more.
+// poll calls try until it no longer asks to wait.
 func poll(patience time.Duration, try func() error) error {
 	for waited := time.Duration(0); ; waited += pollEvery {
 		err := again(try)
@@ -83,9 +82,8 @@ func poll(patience time.Duration, try func() error) error {
 	}
 }
 
-// lease waits until no program has f open for writing, and has the system make
-// whoever opens it for that wait until f is closed. It is not held where there
-// are no leases. The error is [ErrBusy].
+// lease waits until no program has f open for writing, and then makes any that opens it for writing wait
+// until f is closed. held is false on systems without leases. The error is [ErrBusy].
 func lease(f *os.File) (held bool, err error) {
 	err = poll(writerPatience, func() error {
 		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)

@@ -16,21 +16,19 @@ import (
 )
 
 const (
-	maxConfig   = 256 << 10 // how many bytes of git's settings are heeded
-	maxIncludes = 5         // how deep settings may include others
-	maxIndex    = 64 << 20  // how many bytes of an index are read
+	maxConfig   = 256 << 10 // bytes of git's settings that are read
+	maxIncludes = 5         // depth of included settings
+	maxIndex    = 64 << 20  // bytes of an index that are read
 )
 
-// GitSettings name the files in which the person tells git what is of no
-// interest anywhere.
+// GitSettings names the user's git files with global ignore rules.
 type GitSettings struct {
-	Home    string   // what ~/ stands for
+	Home    string   // the expansion of ~/
 	Configs []string // settings that may name a file of ignore rules; the last that does decides
-	Ignore  string   // that file if none does
+	Ignore  string   // the default of that file
 }
 
-// UseGitSettings has the ignore rules of the person's own git settings count as well. It
-// must be called before anything is looked for.
+// UseGitSettings also applies the ignore rules of the user's git settings. Call it before any search.
 func (w *Workspace) UseGitSettings(g GitSettings) {
 	w.person = g
 	for _, a := range w.added {
@@ -38,23 +36,21 @@ func (w *Workspace) UseGitSettings(g GitSettings) {
 	}
 }
 
-// outer is what holds in a tree because of where it lies.
+// outer is what applies to a tree because of its location.
 type outer struct {
 	rules *rules
-	fold  bool   // the repository says that case does not matter
-	git   string // where the work tree keeps its index
-	lead  string // what leads from its top to the tree
+	fold  bool   // the repository ignores case
+	git   string // directory of the work tree's index
+	lead  string // path from the work tree's top to the tree
 }
 
-// surroundings are read once: what was ignored does not come to light while we
-// work, or undoing would take it for new. If they leave nothing of the tree,
-// which was asked for, they do not count.
+// surroundings are read once: ignored files must not appear during the session, because undo would
+// consider them new. If the rules ignore all of the requested tree, they do not apply.
 func (w *Workspace) surroundings() outer {
 	w.looked.Do(func() {
 		for dir, lead := w.real, ""; ; {
 			if at, ok := gitDir(dir); ok {
-				// Of a repository above the tree only one that is ours, or of whoever owns the tree, counts: git heeds
-				// no other either.
+				// A repository above the tree counts only if it belongs to this user or the tree's owner, as in git.
 				if owner := ownerOf(dir); lead == "" || owner >= 0 && (owner == os.Geteuid() || owner == ownerOf(w.real)) {
 					w.outer = w.upTo(dir, at, lead)
 					git := filepath.Join(dir, ".git")
@@ -78,7 +74,7 @@ func (w *Workspace) surroundings() outer {
 	return w.outer
 }
 
-// ownerOf is the user that a directory belongs to, -1 if that cannot be told.
+// ownerOf returns the user who owns a directory, or -1 if unknown.
 func ownerOf(dir string) int {
 	if info, err := os.Lstat(dir); err == nil {
 		if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -88,8 +84,7 @@ func ownerOf(dir string) int {
 	return -1
 }
 
-// upTo gathers the rules of the repository at top, as far down as the tree,
-// which lead leads to from there.
+// upTo collects the rules of the repository at top, down to the tree, whose path from there is lead.
 func (w *Workspace) upTo(top, git, lead string) (o outer) {
 	o.fold = foldsCase(git)
 	o.rules = w.standing(git, ".", lead, o.fold)
@@ -106,8 +101,7 @@ func (w *Workspace) upTo(top, git, lead string) (o outer) {
 	return o
 }
 
-// standing are the rules that hold in all of a repository: the person's, and
-// those it keeps to itself.
+// standing returns the rules for a whole repository: the user's, and the repository's private ones.
 func (w *Workspace) standing(git, dir, lead string, fold bool) *rules {
 	var r *rules
 	add := func(text []byte, err error) {
@@ -126,8 +120,8 @@ func (w *Workspace) standing(git, dir, lead string, fold bool) *rules {
 	return r
 }
 
-// isRepository reports whether a directory of the tree is the top of one, or
-// was when a survey first listed it.
+// isRepository reports whether a directory of the tree is the top of a repository, or was when a survey
+// first listed it.
 func (w *Workspace) isRepository(dir string) bool {
 	if known, ok := w.repositories.Load(dir); ok {
 		return known.(bool)
@@ -136,7 +130,7 @@ func (w *Workspace) isRepository(dir string) bool {
 	return ok
 }
 
-// repository are the rules that hold in all of the repository at dir.
+// repository returns the rules for the whole repository at dir.
 func (w *Workspace) repository(dir string) *rules {
 	git, ok := gitDir(filepath.Join(w.real, dir))
 	if !ok {
@@ -145,14 +139,14 @@ func (w *Workspace) repository(dir string) *rules {
 	return w.standing(git, dir, "", foldsCase(git))
 }
 
-// gitDir is where the repository at dir keeps what all its work trees share.
+// gitDir returns the common git directory of the repository at dir.
 func gitDir(dir string) (git string, ok bool) {
 	git = filepath.Join(dir, ".git")
 	info, err := os.Lstat(git)
 	if err != nil {
 		return "", false
 	}
-	if info.Mode().IsRegular() { // of a work tree or a submodule
+	if info.Mode().IsRegular() { // a work tree or a submodule
 		if git, ok = pointer(dir, ".git", "gitdir:"); !ok {
 			return "", false
 		}
@@ -187,7 +181,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// foldsCase reports whether a repository says that case does not matter.
+// foldsCase reports whether a repository ignores case.
 func foldsCase(git string) (fold bool) {
 	text, err := repofile.Below(git).Read("config", maxConfig)
 	if err != nil {
@@ -202,8 +196,7 @@ func foldsCase(git string) (fold bool) {
 	return fold
 }
 
-// read looks for the name of a file of ignore rules in settings and in those
-// they include.
+// read searches settings and their includes for the name of an ignore file.
 func (g GitSettings) read(config string, depth int, found func(string)) {
 	text, err := repofile.Own(config, maxConfig)
 	if err != nil {
@@ -225,7 +218,7 @@ func (g GitSettings) read(config string, depth int, found func(string)) {
 	})
 }
 
-// settings yields what a file of git's settings says, names in lower case.
+// settings calls each for the entries of a git settings file, with lower-case names.
 func settings(text string, each func(section, key, value string)) {
 	section := ""
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
@@ -245,7 +238,7 @@ func settings(text string, each func(section, key, value string)) {
 	}
 }
 
-// plainValue takes quotes, escapes and a comment from a value.
+// plainValue removes quotes, escapes and a comment from a value.
 func plainValue(value string) string {
 	var b strings.Builder
 	quoted, end := false, 0
@@ -271,19 +264,17 @@ func plainValue(value string) string {
 	return b.String()[:end]
 }
 
-// Git never ignores what it has on record, whatever the rules say. So that what
-// is ignored may be on record nevertheless the record, git's index, is read when
-// the first ignored thing is met, and again when it changed.
+// Git never ignores tracked files, whatever the rules say. Since an ignored file may be tracked, git's
+// index is read when the first ignored file is found, and again when it has changed.
 
-// record is what git has on record in the repository that holds a tree.
+// record holds the files tracked in the repository of a tree.
 type record struct {
 	mu    sync.Mutex
 	stamp os.FileInfo
-	names []string // from the top of the repository on, in order
+	names []string // relative to the top of the repository, sorted
 }
 
-// onRecord is what git has on record in the repository that holds the tree, read
-// when first asked for.
+// onRecord returns the files tracked in the tree's repository, read on first use.
 func (w *Workspace) onRecord() func() []string {
 	return sync.OnceValue(func() []string {
 		git := w.surroundings().git
@@ -307,8 +298,7 @@ func (w *Workspace) onRecord() func() []string {
 	})
 }
 
-// indexed lists the names in an index of git; what of it cannot be read is left
-// out.
+// indexed returns the names in a git index; it omits unreadable parts.
 func indexed(text []byte) (names []string) {
 	const head, fixed = 12, 62 // bytes of the header, and of an entry before its name
 	if len(text) < head || string(text[:4]) != "DIRC" {
@@ -323,10 +313,10 @@ func indexed(text []byte) (names []string) {
 		begin := at
 		at += fixed
 		if version > 2 && text[begin+fixed-2]&0x40 != 0 {
-			at += 2 // more flags
+			at += 2 // extended flags
 		}
 		if version == 4 {
-			drop, size := -1, 0 // of the last name, a number as git packs it
+			drop, size := -1, 0 // how much of the last name to drop, in git's number format
 			for more := true; more; size++ {
 				if size == 5 || at+size >= len(text) {
 					return names

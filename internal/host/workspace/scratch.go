@@ -16,18 +16,17 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// KeepScratch has temporary files made in a directory of the workspace instead of
-// beside the files they are for, as far as that lies on the same file system. It
-// is made when first needed.
+// KeepScratch creates temporary files in a directory of the workspace instead of beside their
+// destinations, on the same file system. The directory is created when first needed.
 func (w *Workspace) KeepScratch(dir string) { w.scratch.name = dir }
 
-// scratchDir is where temporary files are made.
+// scratchDir is the directory for temporary files.
 type scratchDir struct {
 	name string
 	open atomic.Pointer[os.Root]
 }
 
-// scratchFor lists the directories in which a draft for dir may have a name.
+// scratchFor returns the directories in which a draft for dir may have a name.
 func (w *Workspace) scratchFor(dir *os.Root) []*os.Root {
 	main := cmp.Or(w.main, w)
 	s := &main.scratch
@@ -51,20 +50,17 @@ func (w *Workspace) scratchFor(dir *os.Root) []*os.Root {
 	return []*os.Root{s.open.Load(), dir}
 }
 
-// scratchName is what our temporary files are called: whose, which, and what
-// they hold.
+// scratchName matches names of temporary files: process, number, and content hash.
 var scratchName = lazy.Regexp(`^\.coder-([0-9]+)-[0-9]+(?:-([0-9a-f]{16}))?\.tmp$`)
 
-// IsScratch reports whether a name is one that we give to files we are writing.
+// IsScratch reports whether name is that of one of coder's temporary files.
 func IsScratch(name string) bool {
 	return strings.HasPrefix(name, scratchPrefix) && scratchName().MatchString(name)
 }
 
-// Sweep removes temporary files that a crash left, in the scratch directory and
-// at the given names. Those of a process that is still there stay, and so do
-// those that are not ours. One that holds what had to go for a file, as it may
-// if the crash came in between, goes only if has says that it is kept elsewhere;
-// such as stay are returned.
+// Sweep removes temporary files left by a crash, in the scratch directory and at the given names. It
+// keeps those of a running process and files of other programs. A file that may hold replaced content is
+// removed only if has reports that the content is saved elsewhere; Sweep returns the others.
 func (w *Workspace) Sweep(names []string, has func(content io.ReadSeeker) bool) (stay []string) {
 	if w.scratch.name != "" {
 		list, _, _ := w.ReadDir(w.scratch.name, maxDir)
@@ -100,18 +96,18 @@ func (w *Workspace) Sweep(names []string, has func(content io.ReadSeeker) bool) 
 	return stay
 }
 
-// sums reports whether a content is the one that a name tells.
+// sums reports whether content has the hash in a name.
 func sums(content io.ReadSeeker, want string) bool {
 	h := sha256.New()
 	_, err := io.Copy(h, content)
 	return err == nil && hex.EncodeToString(h.Sum(nil)[:8]) == want
 }
 
-// serial numbers the temporary files of this process.
+// serial counts the temporary files of this process.
 var serial atomic.Uint64
 
-// The names of temporary files say whose they are, and what they hold once that
-// is known: then it can be told whether they still do.
+// Names of temporary files record their process and, once known, their content, so that a changed file
+// is detected.
 func (d *draft) newName() string {
 	tail := ".tmp"
 	if d.sum != nil {

@@ -14,54 +14,51 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Folder is one directory as [Workspace.Survey] found it.
+// Folder is one directory as found by [Workspace.Survey].
 type Folder struct {
 	Path    string   // a name as [Workspace.Resolve] gives it, "." for the root
-	Root    bool     // it is where a tree begins
-	Entries []Thing  // in the order of names; what is ignored is left out
-	Ignored []string // names that are ignored, in order
-	Err     error    // why it could not be listed, or not whole
+	Root    bool     // the root of a tree
+	Entries []Thing  // sorted by name, without ignored ones
+	Ignored []string // ignored names, sorted
+	Err     error    // why the listing failed or is incomplete
 }
 
-// Thing is a file, link or directory as Lstat describes it.
+// Thing is a file, link or directory as described by Lstat.
 type Thing struct {
 	Name         string
 	Mode         fs.FileMode
 	Size         int64
 	Mtime, Ctime int64 // nanoseconds
 	Ino          uint64
-	Names        uint64 // how many it has
-	Device       uint64 // that it lies on
+	Names        uint64 // number of hard links
+	Device       uint64 // its device
 }
 
-// dirent is what a directory says of a thing in it.
+// dirent is a directory's entry for a file.
 type dirent struct {
 	name  string
-	kind  fs.FileMode // its type
-	vague bool        // which is not known
+	kind  fs.FileMode // file type
+	vague bool        // file type unknown
 }
 
-// Survey says what is to be looked at and by whom.
+// Survey configures [Workspace.Survey].
 type Survey struct {
-	// Dirs are the directories to begin with; if none is given, the roots of
-	// all trees.
+	// Dirs are the directories to begin with; if empty, the roots of all trees.
 	Dirs []string
-	// Known, if set, tells directories that are not entered from above. It is
-	// called between calls of Each.
+	// Known, if set, reports directories not to enter from above. It is called between calls of Each.
 	Known func(dir string) bool
-	// Limit is how many entries are looked at. The near come before the far.
+	// Limit is the maximum number of entries. Near ones come before far ones.
 	Limit int
 	// Feed, if set, is told of each directory before it is listed.
 	Feed *Feed
-	// Each is given the directories, one after the other and in no order.
-	// Entries are only good until it returns.
+	// Each is called with each directory, one at a time and in no order. Entries are valid only until it
+	// returns.
 	Each func(Folder)
 }
 
-// Survey describes everything that is not ignored, in the added trees too,
-// directory by directory, each thing as Lstat would. It is made for being asked
-// often: one system call per file. More says that the limit was reached. When
-// ctx ends it returns ctx.Err().
+// Survey describes everything that is not ignored, including the added trees, directory by directory,
+// each file as Lstat would. It is designed for frequent use: one system call per file. more reports that
+// the limit was reached. When ctx ends it returns ctx.Err().
 func (w *Workspace) Survey(ctx context.Context, o Survey) (more bool, err error) {
 	var queue []stop
 	if o.Dirs == nil {
@@ -78,8 +75,8 @@ func (w *Workspace) Survey(ctx context.Context, o Survey) (more bool, err error)
 		queue = append(queue, stop{tree, level{dir: rel, rules: tree.rulesAbove(rel)}})
 	}
 	var crew sync.WaitGroup
-	var mu sync.Mutex         // held but while a directory is listed
-	wake := sync.NewCond(&mu) // told when there is a directory to list, or none will come
+	var mu sync.Mutex         // held except while listing a directory
+	wake := sync.NewCond(&mu) // signals a directory to list, or the end
 	busy, seen := 0, 0        // directories being listed, and entries so far
 	for range listers {
 		crew.Go(func() {
@@ -118,8 +115,8 @@ func (w *Workspace) Survey(ctx context.Context, o Survey) (more bool, err error)
 	return more, ctx.Err()
 }
 
-// apart lists the trees that do not lie in one that is listed. What is in the
-// main tree is known by the names it has there.
+// apart returns the trees that are not inside another listed one. Files in the main tree have their
+// names there.
 func (w *Workspace) apart() []*Workspace {
 	list := []*Workspace{w}
 	for i, a := range w.added {
@@ -133,13 +130,13 @@ func (w *Workspace) apart() []*Workspace {
 	return list
 }
 
-// stop is a directory of one of the trees that is still to be listed.
+// stop is a directory of one of the trees, yet to be listed.
 type stop struct {
 	tree *Workspace
 	level
 }
 
-// lister lists directories, one at a time, in memory that it uses again.
+// lister lists directories, one at a time, and reuses its memory.
 type lister struct {
 	main   *Workspace
 	feed   *Feed
@@ -148,7 +145,7 @@ type lister struct {
 	cname  []byte
 }
 
-// folder lists one directory and names those in it that are to be entered.
+// folder lists one directory and returns the subdirectories to enter.
 func (l *lister) folder(at stop) (f Folder, below []stop) {
 	w := at.tree
 	f.Path, f.Root = w.called(at.dir), at.dir == "."
@@ -170,8 +167,8 @@ func (l *lister) folder(at stop) (f Folder, below []stop) {
 		f.Err = ErrTooLarge
 	}
 	slices.SortFunc(l.names, func(a, b dirent) int { return strings.Compare(a.name, b.name) })
-	// Whether it is a repository is decided when it is first listed: what was ignored does not come to light, or
-	// go dark, because one is made there.
+	// Whether it is a repository is decided when it is first listed: creating one later must not make
+	// ignored files appear, or others disappear.
 	has := func(name string) bool {
 		_, found := slices.BinarySearchFunc(l.names, name, func(d dirent, name string) int { return strings.Compare(d.name, name) })
 		return found
@@ -195,7 +192,7 @@ func (l *lister) folder(at stop) (f Folder, below []stop) {
 		l.cname = append(append(l.cname[:0], d.name...), 0)
 		t, err := lstatAt(fd, d.name, l.cname)
 		if err != nil || d.vague && l.skips(w, rules, at.dir, d.name, t.Mode.Type()) {
-			continue // gone since it was listed, or of no interest
+			continue // deleted meanwhile, or ignored
 		}
 		l.things = append(l.things, t)
 		if t.Mode.IsDir() {
@@ -206,8 +203,7 @@ func (l *lister) folder(at stop) (f Folder, below []stop) {
 	return f, below
 }
 
-// openDir opens a directory for listing, by way of no link where the system can
-// see to that.
+// openDir opens a directory for listing, without following links if the system supports that.
 func (w *Workspace) openDir(rel string) (*os.File, error) {
 	f, err := w.openBeneath(rel)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -216,14 +212,14 @@ func (w *Workspace) openDir(rel string) (*os.File, error) {
 	return f, err
 }
 
-// straight reports whether no link leads to a directory, nor is one.
+// straight reports whether neither a directory nor any above it is a link.
 func (w *Workspace) straight(rel string) bool {
 	at, err := w.follow(rel)
 	return err == nil && at == rel
 }
 
-// skips reports whether a thing is of no interest. A directory of an added tree
-// may be the main tree.
+// skips reports whether a file or directory is skipped. A directory of an added tree may be the main
+// tree.
 func (l *lister) skips(w *Workspace, r *rules, dir, name string, kind fs.FileMode) bool {
 	if r == nil && !kind.IsDir() {
 		return name == ".git"
@@ -235,8 +231,7 @@ func (l *lister) skips(w *Workspace, r *rules, dir, name string, kind fs.FileMod
 	return r.ignore(rel, kind.IsDir()) || kind.IsDir() && w != l.main && w.called(rel) == l.main.real
 }
 
-// lstatAt describes what a directory has under a name, which is given once more
-// as the system wants it, with a NUL at its end.
+// lstatAt describes a directory's file by name; cname is the name with a NUL at the end.
 func lstatAt(dir int, name string, cname []byte) (Thing, error) {
 	var st unix.Stat_t
 	if err := again(func() error { return fstatat(dir, cname, &st) }); err != nil {
@@ -263,7 +258,7 @@ func lstatAt(dir int, name string, cname []byte) (Thing, error) {
 	}, nil
 }
 
-// kinds are the types of things as a directory gives them.
+// kinds maps directory entry types to file types.
 var kinds = map[byte]fs.FileMode{
 	unix.DT_REG: 0, unix.DT_DIR: fs.ModeDir, unix.DT_LNK: fs.ModeSymlink, unix.DT_FIFO: fs.ModeNamedPipe, unix.DT_SOCK: fs.ModeSocket,
 	unix.DT_BLK: fs.ModeDevice, unix.DT_CHR: fs.ModeDevice | fs.ModeCharDevice,

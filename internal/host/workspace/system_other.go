@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 )
 
-// How a rename treats what stands at the new name.
+// Rename modes for an existing new name.
 const (
 	noReplace = 1 + iota
 	exchange
 )
 
-// rename gives what is called a in one directory the name b in another.
+// rename renames a in one directory to b in another.
 func rename(from *os.Root, a string, to *os.Root, b string, how uint) error {
 	if how == exchange {
 		return errors.ErrUnsupported
@@ -32,7 +32,7 @@ func rename(from *os.Root, a string, to *os.Root, b string, how uint) error {
 
 func unsupported(err error) bool { return errors.Is(err, errors.ErrUnsupported) }
 
-// unnamed fails: every file has a name here.
+// unnamed always fails: every file has a name here.
 func unnamed(*os.Root) (*os.File, error) { return nil, errors.ErrUnsupported }
 
 func link(*os.File, *os.Root, string) error { return errors.ErrUnsupported }
@@ -40,16 +40,15 @@ func link(*os.File, *os.Root, string) error { return errors.ErrUnsupported }
 // lockDir does nothing here.
 func lockDir(*os.Root) (unlock func()) { return func() {} }
 
-// lease does nothing here: nobody can tell who writes a file.
+// lease does nothing here: writers cannot be detected.
 func lease(*os.File) (held bool, err error) { return false, nil }
 
 func wanted(*os.File) bool { return false }
 
-// openBeneath cannot be had here.
+// openBeneath is not supported here.
 func (w *Workspace) openBeneath(string) (*os.File, error) { return nil, errors.ErrUnsupported }
 
-// readEntries appends what is in a directory to list, at most limit of it, in no
-// order.
+// readEntries appends a directory's entries to list, at most limit of them, unsorted.
 func readEntries(dir *os.File, list []dirent, limit int) (_ []dirent, more bool, err error) {
 	entries, err := dir.ReadDir(limit + 1)
 	if err == io.EOF {
@@ -62,7 +61,7 @@ func readEntries(dir *os.File, list []dirent, limit int) (_ []dirent, more bool,
 	return list, more, err
 }
 
-// source is nothing where the system does not tell what changes.
+// source is unsupported where the system does not report changes.
 type source struct{}
 
 func newSource([]string) *source { return nil }

@@ -17,29 +17,29 @@ import (
 )
 
 const (
-	maxDir    = 100_000 // how many entries of one directory a walk looks at
-	listers   = 4       // how many directories are listed at a time
-	maxAhead  = 64      // how many directories are read ahead of a walk
-	batchSize = 64      // how many files one batch has at most
+	maxDir    = 100_000 // entries of one directory that a walk reads
+	listers   = 4       // directories listed concurrently
+	maxAhead  = 64      // directories read ahead of a walk
+	batchSize = 64      // maximum number of files in a batch
 )
 
-// Entry is one thing found by [Workspace.Walk].
+// Entry is a file or directory found by [Workspace.Walk].
 type Entry struct {
 	Path  string
-	Type  fs.FileMode // the type bits only
-	Depth int         // 1 for what lies directly in the starting directory
-	// Ignored things are those a .gitignore names and those that are never
-	// of interest, such as .git and node_modules. They are not entered.
+	Type  fs.FileMode // type bits only
+	Depth int         // 1 for entries directly in the starting directory
+	// Ignored is set for entries that a .gitignore names and for those always skipped, such as .git and
+	// node_modules. They are not entered.
 	Ignored bool
-	// Err says why a directory could not be listed, or not whole. It comes in
-	// an entry of its own, after the one that named the directory.
+	// Err says why the listing of a directory failed or is incomplete. It is in a separate entry after the
+	// directory's own.
 	Err error
 
 	found fs.DirEntry
 }
 
-// Info describes the thing itself, not what a link leads to. Where listing the
-// directory has told it already, as on Unix, it costs nothing.
+// Info describes the entry itself, not a link's target. It is free where listing already provided it, as
+// on Unix.
 func (e Entry) Info() (fs.FileInfo, error) {
 	if e.found == nil {
 		return nil, fs.ErrNotExist
@@ -50,9 +50,8 @@ func (e Entry) Info() (fs.FileInfo, error) {
 // IsDir reports whether the entry is a directory.
 func (e Entry) IsDir() bool { return e.Type.IsDir() }
 
-// Walk yields everything below from, the near before the far, each directory
-// in the order of names. Links are named but not followed, so it always ends.
-// A depth of zero or less means all the way down. When ctx ends the walk stops.
+// Walk yields everything below from, near before far, each directory sorted by name. It does not follow
+// links, so it always ends. A depth of zero or less means no limit. The walk stops when ctx ends.
 func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		w, start, err := w.located(from)
@@ -61,7 +60,7 @@ func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[E
 			return
 		}
 		queue := []level{{dir: start, rules: w.rulesAsked(start), git: w.onRecord()}}
-		ahead := 1 // how many directories are read before they are needed
+		ahead := 1 // directories read ahead
 		for len(queue) > 0 && ctx.Err() == nil {
 			part := queue[:min(ahead, len(queue))]
 			queue, ahead = queue[len(part):], min(2*ahead, maxAhead)
@@ -81,7 +80,7 @@ func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[E
 	}
 }
 
-// located is where a name leads once links are followed, which is in one tree.
+// located returns the target of a name after following links, within one tree.
 func (w *Workspace) located(name string) (tree *Workspace, rel string, err error) {
 	at, err := w.Locate(name)
 	if err != nil {
@@ -90,7 +89,7 @@ func (w *Workspace) located(name string) (tree *Workspace, rel string, err error
 	return w.home(at)
 }
 
-// listed is what came of listing directories, several at a time.
+// listed returns the results of listing directories concurrently.
 func listed[T any](dirs []level, list func(level) T) []T {
 	all := make([]T, len(dirs))
 	var crew sync.WaitGroup
@@ -105,25 +104,24 @@ func listed[T any](dirs []level, list func(level) T) []T {
 	return all
 }
 
-// contents is what a directory holds.
+// contents is the content of a directory.
 type contents struct {
 	entries []fs.DirEntry
 	more    bool
 	err     error
 }
 
-// level is a directory still to be listed.
+// level is a directory yet to be listed.
 type level struct {
 	dir   string
 	depth int
-	rules *rules // those of the directories above it
-	only  bool   // it is ignored, and entered for what git has on record in it
+	rules *rules // rules of the directories above it
+	only  bool   // ignored, but entered for its tracked files
 	git   func() []string
 }
 
-// ignores reports whether the thing at rel, in the directory at, is of no
-// interest. A directory that is only entered for what git has on record is not,
-// but is of no interest otherwise.
+// ignores reports whether rel, in the directory at, is ignored. only means that a directory is ignored
+// except for its tracked files.
 func (w *Workspace) ignores(at level, r *rules, rel string, dir bool) (ignored, only bool) {
 	if !at.only && !r.ignore(rel, dir) {
 		return false, false
@@ -140,8 +138,7 @@ func (w *Workspace) ignores(at level, r *rules, rel string, dir bool) (ignored, 
 	return !tracked, tracked && dir
 }
 
-// list yields what is in one directory and returns the directories in it that
-// are worth entering.
+// list yields the entries of one directory and returns the subdirectories to enter.
 func (w *Workspace) list(ctx context.Context, at level, c contents, yield func(Entry) bool) (next []level, ok bool) {
 	if c.err != nil {
 		return nil, yield(Entry{Path: w.called(at.dir), Type: fs.ModeDir, Depth: at.depth, Err: w.explain(at.dir, c.err)})
@@ -168,20 +165,20 @@ func (w *Workspace) list(ctx context.Context, at level, c contents, yield func(E
 	return next, true
 }
 
-// Batch is some of the regular files of one directory, to be read together.
+// Batch is a group of regular files of one directory, to be read together.
 type Batch struct {
 	Dir   string   // the directory
-	Names []string // of its files that are not ignored, in order
-	Seen  int      // entries that were looked at to make this and earlier batches of the directory
-	Err   error    // why the directory could not be listed, or not whole
+	Names []string // names of its files that are not ignored, sorted
+	Seen  int      // entries examined for this and earlier batches of the directory
+	Err   error    // why the listing failed or is incomplete
 
 	tree *Workspace
 	rel  string
 }
 
-// Batches yields the regular files below from that are not ignored, in the
-// order of [Workspace.Walk] but without the directories between them. It is
-// made for reading very many files: see [Batch.Open]. When ctx ends it stops.
+// Batches yields the regular files below from that are not ignored, in the order of [Workspace.Walk] but
+// without the directories between them. It is designed for reading very many files: see [Batch.Open]. It
+// stops when ctx ends.
 func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 	return func(yield func(Batch) bool) {
 		w, rel, err := w.located(from)
@@ -190,7 +187,7 @@ func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 			return
 		}
 		for queue := []level{{dir: rel, rules: w.rulesAsked(rel), git: w.onRecord()}}; len(queue) > 0 && ctx.Err() == nil; {
-			part := queue[:min(len(queue), maxAhead)] // who has enough soon does not wait for all
+			part := queue[:min(len(queue), maxAhead)] // a caller that stops early need not wait for all
 			queue = queue[len(part):]
 			for _, l := range listed(part, func(at level) batches { return w.batchesOf(ctx, at) }) {
 				queue = append(queue, l.below...)
@@ -204,7 +201,7 @@ func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 	}
 }
 
-// batches are those of one directory, and the directories in it to go on with.
+// batches holds the batches of one directory, and its subdirectories to enter.
 type batches struct {
 	list  []Batch
 	below []level
@@ -244,7 +241,7 @@ func (w *Workspace) batchesOf(ctx context.Context, at level) (l batches) {
 	return l
 }
 
-// Open opens the directory of the batch for reading its files.
+// Open opens the batch's directory for reading its files.
 func (b Batch) Open() (*Reader, error) {
 	f, err := b.tree.root.OpenFile(b.rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -253,27 +250,26 @@ func (b Batch) Open() (*Reader, error) {
 	return &Reader{dir: f, fd: int(f.Fd())}, nil
 }
 
-// Reader reads files of one directory, at the least cost the system allows. It
-// is for one goroutine.
+// Reader reads files of one directory as cheaply as the system allows. It is not safe for concurrent
+// use.
 type Reader struct {
 	dir *os.File
 	fd  int
 	buf []byte
 }
 
-// Close lets the directory go.
+// Close closes the directory.
 func (r *Reader) Close() error { return r.dir.Close() }
 
-// Reuse takes over the memory of another reader, which must not be used any
-// more.
+// Reuse takes the memory of another reader, which must not be used afterwards.
 func (r *Reader) Reuse(other *Reader) {
 	if other != nil {
 		r.buf = other.buf
 	}
 }
 
-// Read returns the content of a regular file of at most limit bytes. It is
-// good until the next call. Links are not followed.
+// Read returns the content of a regular file of at most limit bytes. The content is valid until the next
+// call. Links are not followed.
 func (r *Reader) Read(name string, limit int64) ([]byte, error) {
 	var fd int
 	err := again(func() (err error) {
@@ -297,7 +293,7 @@ func (r *Reader) Read(name string, limit int64) ([]byte, error) {
 		r.buf = make([]byte, st.Size+st.Size/2+4096)
 	}
 	r.buf = r.buf[:cap(r.buf)]
-	for n := 0; ; { // up to the end, or until there is no room: what was added to the file meanwhile is left out
+	for n := 0; ; { // up to the end or the limit: data appended meanwhile is omitted
 		m, err := unix.Read(fd, r.buf[n:])
 		switch {
 		case err == unix.EINTR:

@@ -8,33 +8,31 @@ import (
 	"sync"
 )
 
-// A watch has the system tell which directories change, so that who keeps a view
-// of a tree looks again at those only. It is shared by all who do, holds nothing
-// but directories, and costs nothing while nobody asks: what happened waits in
-// the system until then.
+// A watch makes the system report changed directories, so that consumers of a tree examine only those
+// again. All consumers share it. It stores only directories, and costs nothing while nobody asks: events
+// wait in the system until then.
 //
-// It is right or it is off. Where the system cannot tell (a file system whose
-// other users are elsewhere, more directories than one program should have
-// watched, no such service) everything counts as changed, always, and who asks
-// walks.
+// It is either correct or off. If the system cannot report changes (a file system shared with other
+// machines, too many directories for one program, no such service), everything always counts as changed,
+// and consumers walk the tree.
 type watch struct {
-	mu    sync.Mutex // guards all below and the fields of feeds
-	roots []string   // where the trees lie
-	src   *source    // nil before the first directory, and once it is off
+	mu    sync.Mutex // guards all fields below and those of feeds
+	roots []string   // roots of the trees
+	src   *source    // nil before the first directory, and when off
 	off   bool
 	dirs  map[string]handle
 	names map[handle]string
 	feeds []*Feed
 
-	leaving uint32 // the move that was begun last
-	left    string // and the name of what it moves
+	leaving uint32 // cookie of the last move out
+	left    string // and the name it moved
 }
 
-// handle is what the system calls a directory that it watches.
+// handle identifies a watched directory.
 type handle int32
 
-// Feed is one party's view of what changed. It must be asked before a directory
-// is listed, never after: what happens in between is then told the next time.
+// Feed is one consumer's view of what changed. Ask it before listing a directory, never after, so that
+// changes in between are reported the next time.
 type Feed struct {
 	w       *watch
 	all     bool
@@ -46,19 +44,19 @@ type Feed struct {
 
 // Ops counts what all programs did to a file of one name.
 type Ops struct {
-	Closed  int      // how often a program closed it that could write it
-	Moved   int      // how often it was moved to the name or away from it
+	Closed  int      // how often a program with write access closed it
+	Moved   int      // how often it was moved to or from this name
 	Removed int      // how often it was removed
 	From    []string // the names that files had which were moved there; "" is one outside
-	Open    bool     // it was written, and not closed since
+	Open    bool     // written, and not closed since
 }
 
-// Then returns the operations of both, o first.
+// Then returns the sum of o and the later operations p.
 func (o Ops) Then(p Ops) Ops {
 	return Ops{o.Closed + p.Closed, o.Moved + p.Moved, o.Removed + p.Removed, slices.Concat(o.From, p.From), p.Open}
 }
 
-// Follow returns a feed of what changes. At first everything has.
+// Follow returns a feed of changes. At first everything counts as changed.
 func (w *Workspace) Follow() *Feed {
 	f := &Feed{w: &w.watch, all: true}
 	w.watch.mu.Lock()
@@ -72,7 +70,7 @@ func (w *Workspace) Follow() *Feed {
 	return f
 }
 
-// Count has the feed count operations on files. Several at once may be counted as one.
+// Count makes the feed count file operations. Several close together may count as one.
 func (f *Feed) Count() *Feed {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
@@ -80,16 +78,15 @@ func (f *Feed) Count() *Feed {
 	return f
 }
 
-// Changes are directories of which a view may be wrong.
+// Changes lists directories for which a view may be outdated.
 type Changes struct {
-	All  bool            // nothing is known: walk
-	Dirs map[string]bool // something in them changed, not below them
-	Anew map[string]bool // nothing that was known of them and of what is below them holds
+	All  bool            // everything is unknown: walk
+	Dirs map[string]bool // directories whose direct entries changed
+	Anew map[string]bool // directories to examine again with everything below
 	Ops  map[string]Ops  // by path, if the feed counts; incomplete if All is set
 }
 
-// AnewAbove reports whether nothing holds of what was known of a directory
-// because nothing does of one above it.
+// AnewAbove reports whether a directory must be examined again because one above it must.
 func (c Changes) AnewAbove(dir string) bool {
 	if len(c.Anew) == 0 {
 		return false
@@ -102,7 +99,7 @@ func (c Changes) AnewAbove(dir string) bool {
 	return false
 }
 
-// Changes tells what changed since it was last asked.
+// Changes returns what changed since its last call.
 func (f *Feed) Changes() Changes {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
@@ -112,8 +109,8 @@ func (f *Feed) Changes() Changes {
 	return c
 }
 
-// Counted tells the operations since it or Changes was last asked. Changes tells later
-// which directories they changed.
+// Counted returns the operations since the last call of it or of Changes. A later Changes returns the
+// directories that they changed.
 func (f *Feed) Counted() Changes {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
@@ -131,17 +128,16 @@ func (f *Feed) counted() Changes {
 	return c
 }
 
-// Fail takes note that what was told could not be looked at: it will be told as
-// if all had changed.
+// Fail records that the changes could not be examined, so that the next call reports everything as
+// changed.
 func (f *Feed) Fail() {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
 	f.all = true
 }
 
-// add has the directory that dir is open on watched under its name. If its
-// content counts, changes within its files are told too, otherwise only which
-// names there are.
+// add watches the open directory dir under its name. If content is set, the watch also reports changes
+// to its files' content, otherwise only to its names.
 func (f *Feed) add(dir *os.File, name string, content bool) {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
@@ -170,7 +166,7 @@ func (f *Feed) add(dir *os.File, name string, content bool) {
 	f.w.dirs[name], f.w.names[h] = h, name
 }
 
-// stop turns the watch off for good and gives back what it had.
+// stop turns the watch off permanently and releases its resources.
 func (w *watch) stop() {
 	w.off = true
 	if w.src != nil {
@@ -179,17 +175,17 @@ func (w *watch) stop() {
 	w.src, w.dirs, w.names = nil, nil, nil
 }
 
-// happening is what the system tells of a directory it watches.
+// happening is one event in a watched directory.
 type happening struct {
 	dir   handle
-	name  string // of what changed in it, or empty
+	name  string // the changed name in it, or empty
 	left  bool   // a directory of that name was moved away
-	ended bool   // the directory is not watched any more
+	ended bool   // the directory is no longer watched
 	op    op
-	move  uint32 // what both ends of a move have in common
+	move  uint32 // cookie shared by both ends of a move
 }
 
-// op is what was done to a file.
+// op is an operation on a file.
 type op uint8
 
 const (
@@ -213,7 +209,7 @@ func (w *watch) note(h happening) {
 		return
 	}
 	if h.left {
-		gone := path.Join(dir, h.name) // where it has gone it is found as a new one
+		gone := path.Join(dir, h.name) // its new place counts as a new directory
 		for name, h := range w.dirs {
 			if name == gone || strings.HasPrefix(name, gone+"/") {
 				delete(w.dirs, name)
@@ -229,7 +225,7 @@ func (w *watch) note(h happening) {
 	}
 }
 
-// count tells the feeds that count what was done to a file.
+// count adds a file operation to the feeds that count.
 func (w *watch) count(name string, h happening) {
 	from := ""
 	switch {
@@ -243,7 +239,7 @@ func (w *watch) count(name string, h happening) {
 			continue
 		}
 		o := f.ops[name]
-		if h.op != opWrite || !o.Open { // many writes make one change
+		if h.op != opWrite || !o.Open { // many writes count as one change
 			o.add(h.op, from)
 			if f.ops == nil {
 				f.ops = make(map[string]Ops)

@@ -15,10 +15,10 @@ import (
 // source is an inotify instance.
 type source struct {
 	fd     int
-	mounts *os.File // the list of mounts, which tells when it changes
+	mounts *os.File // the mount table, which signals changes
 	roots  []string
-	inside string // the mounts below them
-	most   int    // directories to watch at most
+	inside string // the mounts inside the roots
+	most   int    // maximum number of watched directories
 	local  map[uint64]bool
 	buf    []byte
 }
@@ -40,7 +40,7 @@ func newSource(roots []string) *source {
 	}
 	text, _ := os.ReadFile("/proc/sys/fs/inotify/max_user_watches")
 	watches, _ := strconv.Atoi(strings.TrimSpace(string(text)))
-	// Half of the user's watches: the editor needs some too.
+	// Use half of the user's watches, since editors need some too.
 	s := &source{fd: fd, mounts: mounts, roots: roots, most: watches / 2, local: make(map[uint64]bool), buf: make([]byte, 64<<10)}
 	s.inside = s.mountsInside()
 	return s
@@ -51,8 +51,7 @@ func (s *source) close() {
 	s.mounts.Close()
 }
 
-// add watches a directory; it is not ok if it cannot be relied on that all
-// changes in it pass through this system.
+// add watches a directory; ok is false if changes in it may bypass this system.
 func (s *source) add(dir *os.File, content bool, have int) (handle, bool) {
 	fd := int(dir.Fd())
 	var st unix.Stat_t
@@ -78,8 +77,7 @@ func (s *source) add(dir *os.File, content bool, have int) (handle, bool) {
 
 func (s *source) remove(h handle) { _, _ = unix.InotifyRmWatch(s.fd, uint32(h)) }
 
-// ownFileSystem are those that tell of every change: on disks of this machine,
-// or in its memory.
+// ownFileSystem are file systems that report every change: on local disks, or in memory.
 var ownFileSystem = map[int64]bool{
 	unix.EXT4_SUPER_MAGIC: true, unix.XFS_SUPER_MAGIC: true, unix.BTRFS_SUPER_MAGIC: true, unix.TMPFS_MAGIC: true,
 	unix.F2FS_SUPER_MAGIC: true, unix.OVERLAYFS_SUPER_MAGIC: true, unix.RAMFS_MAGIC: true, bcachefsMagic: true, zfsMagic: true,
@@ -90,11 +88,11 @@ const (
 	zfsMagic      = 0x2fc12fc1
 )
 
-// read passes on what happened; it is false if not all of that is known.
+// read passes events to take; it returns false if some may be missing.
 func (s *source) read(take func(happening)) bool {
 	whole := true
 	fds := []unix.PollFd{{Fd: int32(s.mounts.Fd()), Events: unix.POLLPRI}}
-	if n, err := unix.Poll(fds, 0); err != nil || n != 0 { // what is below a new mount nobody has told
+	if n, err := unix.Poll(fds, 0); err != nil || n != 0 { // changes below a new mount are not reported
 		was := s.inside
 		s.inside = s.mountsInside()
 		whole = s.inside == was
@@ -144,7 +142,7 @@ func opOf(mask uint32) op {
 	return opOther
 }
 
-// mountsInside are the lines of the mounts that lie in the trees.
+// mountsInside returns the lines of the mounts inside the trees.
 func (s *source) mountsInside() string {
 	text, err := io.ReadAll(io.NewSectionReader(s.mounts, 0, math.MaxInt64))
 	if err != nil {
@@ -166,5 +164,5 @@ func (s *source) mountsInside() string {
 	return inside.String()
 }
 
-// unescape undoes what the list of mounts does to names.
+// unescape decodes names in the mount table.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)

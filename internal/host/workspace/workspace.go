@@ -1,21 +1,21 @@
-// Package workspace is the directory tree the file tools may touch, and the
-// further ones the user added to it.
+// Package workspace provides the directory tree that file tools may access, and the trees that the user
+// added to it.
 //
-// Three promises hold for every path, whatever it says and whoever swaps
-// directories for links while we work:
+// It guarantees for every path, whatever its content and whoever replaces directories by links
+// meanwhile:
 //
 //  1. Nothing outside the root is read, written, created or listed. Every
-//     operation goes through a handle on the root, never through a path that
+//     operation uses a handle on the root, never a path that
 //     was checked earlier.
-//  2. Links that stay inside work, also those written with an absolute target;
-//     links that leave are refused with [ErrOutside].
-//  3. A file that is written has its old content or its new content, never a
+//  2. Links that stay inside work, including those with an absolute target;
+//     links that lead out are refused with [ErrOutside].
+//  3. A written file has its old content or its new content, never a
 //     part of either, and keeps its mode, its owner and its extended
-//     attributes as far as we may set them. Writing replaces the file by a new
+//     attributes as far as permitted. Writing replaces the file by a new
 //     one, so hard links to the old one keep the old content.
 //
-// Names are slash-separated and relative to the root; those in an added tree
-// are absolute. [Workspace.Resolve] makes one from whatever a model wrote.
+// Names are slash-separated and relative to the root; those in an added tree are absolute.
+// [Workspace.Resolve] returns the name for a path from a model.
 package workspace
 
 import (
@@ -36,39 +36,39 @@ import (
 	"coder/internal/host/disk"
 )
 
-// ErrOutside is the error of a path that leads out of the workspace.
+// ErrOutside reports a path that leads out of the workspace.
 var ErrOutside = errors.New("path outside workspace")
 
 const (
-	maxPath = 4096 // bytes a path may have
+	maxPath = 4096 // maximum length of a path in bytes
 	shown   = 256  // bytes of a refused name shown in its error
 )
 
 // Workspace is a directory tree. It is safe for concurrent use.
 type Workspace struct {
 	root   *os.Root
-	dir    string // absolute, as the user named it
-	real   string // the same with every link resolved
-	leave  error  // what os.Root says of a path that leaves it
+	dir    string // absolute, as given by the user
+	real   string // dir with all links resolved
+	leave  error  // os.Root's error for a path that leaves it
 	prefix string // what stands before its names, "" in the main tree
 
-	added []*Workspace // further trees, which have none themselves
-	main  *Workspace   // the one that a further tree was added to
-	watch watch        // of all of them; see Follow
+	added []*Workspace // added trees, which have none themselves
+	main  *Workspace   // for an added tree, the workspace it was added to
+	watch watch        // shared by all trees; see Follow
 
-	topDir       atomic.Pointer[os.File] // the root, open for what needs its descriptor
-	clock        func() FileTime         // stands for the one of the file system in tests
-	names        *disk.Folders           // whose names were changed; see SyncWith
-	scratch      scratchDir              // where temporary files are made; see KeepScratch
+	topDir       atomic.Pointer[os.File] // the open root, for uses of its descriptor
+	clock        func() FileTime         // replaces the file system's clock in tests
+	names        *disk.Folders           // folders with changed names; see SyncWith
+	scratch      scratchDir              // for temporary files; see KeepScratch
 	person       GitSettings
 	looked       sync.Once // guards outer
 	outer        outer
 	record       record
-	repositories sync.Map // directories a survey has listed → whether they were the top of a repository then
+	repositories sync.Map // directories listed by a survey → whether they were the top of a repository then
 }
 
-// SyncWith adds to f every folder in which a file is placed, moved or removed from
-// here on, so that they can be synced together.
+// SyncWith adds to f every folder in which files are placed, moved or removed from now on, to be synced
+// together.
 func (w *Workspace) SyncWith(f *disk.Folders) {
 	w.names = f
 	for _, a := range w.added {
@@ -76,9 +76,8 @@ func (w *Workspace) SyncWith(f *disk.Folders) {
 	}
 }
 
-// Open opens the workspace at dir and the trees that are added to it. Relative
-// paths belong to dir; absolute ones may lie in any of the trees. A link does
-// not lead from one tree into another.
+// Open opens the workspace at dir with the added trees. Relative paths belong to dir; absolute ones may
+// be in any of the trees. A link cannot lead from one tree into another.
 func Open(dir string, added ...string) (*Workspace, error) {
 	w, err := openTree(dir)
 	if err != nil {
@@ -113,7 +112,7 @@ func openTree(dir string) (*Workspace, error) {
 	return &Workspace{root: root, dir: abs, real: real, leave: errors.Unwrap(leave)}, nil
 }
 
-// Close lets the roots go. Later operations fail.
+// Close closes the roots. Later operations fail.
 func (w *Workspace) Close() error {
 	w.watch.mu.Lock()
 	w.watch.stop()
@@ -131,10 +130,10 @@ func (w *Workspace) Close() error {
 	return err
 }
 
-// Root is the absolute path of the workspace.
+// Root returns the absolute path of the workspace.
 func (w *Workspace) Root() string { return w.dir }
 
-// Added lists the absolute paths of the trees that were added.
+// Added returns the absolute paths of the added trees.
 func (w *Workspace) Added() (dirs []string) {
 	for _, a := range w.added {
 		dirs = append(dirs, a.dir)
@@ -142,8 +141,8 @@ func (w *Workspace) Added() (dirs []string) {
 	return dirs
 }
 
-// Abs is the absolute path of a name that [Workspace.Resolve] or
-// [Workspace.Locate] gave, for programs that are told where to look.
+// Abs returns the absolute path of a name from [Workspace.Resolve] or [Workspace.Locate], for use by
+// other programs.
 func (w *Workspace) Abs(name string) string {
 	if path.IsAbs(name) {
 		return name
@@ -151,9 +150,8 @@ func (w *Workspace) Abs(name string) string {
 	return filepath.Join(w.real, name)
 }
 
-// Resolve turns a path, relative or absolute, into a clean name: one below the
-// root, or an absolute one in an added tree. It only looks at the path; links
-// are followed when the file is used.
+// Resolve converts a relative or absolute path into a clean name: relative to the root, or absolute in
+// an added tree. It only uses the text of the path; links are followed when the file is used.
 func (w *Workspace) Resolve(name string) (string, error) {
 	tree, rel, err := w.home(name)
 	if err != nil {
@@ -162,7 +160,7 @@ func (w *Workspace) Resolve(name string) (string, error) {
 	return tree.called(rel), nil
 }
 
-// home is the tree a path lies in and its name there.
+// home returns the tree of a path and its name there.
 func (w *Workspace) home(name string) (tree *Workspace, rel string, err error) {
 	switch {
 	case name == "":
@@ -189,7 +187,7 @@ func (w *Workspace) home(name string) (tree *Workspace, rel string, err error) {
 	return tree, filepath.ToSlash(rel), nil
 }
 
-// called is the name by which the world knows rel.
+// called returns the name of rel as used by callers.
 func (w *Workspace) called(rel string) string {
 	if w.prefix == "" {
 		return rel
@@ -197,8 +195,8 @@ func (w *Workspace) called(rel string) string {
 	return path.Join(w.prefix, rel)
 }
 
-// Locate resolves name and follows the links on its way, so that two names of
-// one file give one answer. What does not exist yet is taken as it is written.
+// Locate resolves name and follows its links, so that two names of one file give the same result.
+// Missing parts stay as written.
 func (w *Workspace) Locate(name string) (string, error) {
 	tree, rel, err := w.home(name)
 	if err == nil {
@@ -207,10 +205,10 @@ func (w *Workspace) Locate(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return w.Resolve(tree.called(rel)) // trees may lie in each other
+	return w.Resolve(tree.called(rel)) // trees may be nested
 }
 
-// below makes an absolute path relative, if it lies in the workspace.
+// below makes an absolute path relative, if it is in the workspace.
 func (w *Workspace) below(abs string) (string, bool) {
 	for _, dir := range []string{w.dir, w.real} {
 		rel, err := filepath.Rel(dir, abs)
@@ -221,9 +219,8 @@ func (w *Workspace) below(abs string) (string, bool) {
 	return "", false
 }
 
-// follow replaces every link in rel by what it points to. The operation that uses
-// the answer goes through the root handle and is refused if a link has turned
-// outwards since.
+// follow resolves every link in rel. The operation that uses the result goes through the root handle,
+// which refuses links that lead out since.
 func (w *Workspace) follow(rel string) (string, error) {
 	at, err := repofile.Follow(rel, w.root.Readlink, w.below)
 	switch {
@@ -235,10 +232,10 @@ func (w *Workspace) follow(rel string) (string, error) {
 	return at, nil
 }
 
-// outside names the path in the error in a form that cannot fool a terminal.
+// outside names the path in the error in a form that is safe for a terminal.
 func outside(name string) error { return fmt.Errorf("%w: %s", ErrOutside, quoted(name)) }
 
-// explain puts an operation's error on rel into words without our own paths.
+// explain rewrites an operation's error on rel without internal paths.
 func (w *Workspace) explain(rel string, err error) error {
 	rel = w.called(rel)
 	switch {
@@ -252,7 +249,7 @@ func (w *Workspace) explain(rel string, err error) error {
 	return fmt.Errorf("%s: %w", quoted(rel), plain(err))
 }
 
-// plain drops the operation and path that the os package puts around an error.
+// plain removes the operation and path that package os adds to an error.
 func plain(err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Err
@@ -263,7 +260,7 @@ func plain(err error) error {
 	return err
 }
 
-// quoted shows an ordinary name as it is and any other one escaped.
+// quoted returns an ordinary name unchanged and any other one escaped.
 func quoted(name string) string {
 	if len(name) > shown {
 		name = strings.ToValidUTF8(name[:shown], "") + "…"

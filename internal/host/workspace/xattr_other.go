@@ -4,7 +4,7 @@ package workspace
 
 import "os"
 
-// attributes are not kept where we do not know how.
+// attributes are not supported here.
 func attributes(*os.File) []attribute { return nil }
 
 func setAttributes(*os.File, []attribute) {}

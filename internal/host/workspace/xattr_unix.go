@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	maxAttrNames = 4 << 10  // bytes of all names together
+	maxAttrNames = 4 << 10  // total bytes of all names
 	maxAttrValue = 64 << 10 // bytes of one value
 )
 
-// attributes reads the extended attributes of f: access lists, labels, notes.
-// Most files have none and most file systems answer at once.
+// attributes returns the extended attributes of f: access lists, labels, notes. Most files have none,
+// and most file systems answer immediately.
 func attributes(f *os.File) (list []attribute) {
 	names := make([]byte, maxAttrNames)
 	n, err := unix.Flistxattr(int(f.Fd()), names)
@@ -31,9 +31,9 @@ func attributes(f *os.File) (list []attribute) {
 	return list
 }
 
-// setAttributes gives f what it may have of the attributes.
+// setAttributes sets the attributes on f that are permitted.
 func setAttributes(f *os.File, list []attribute) {
 	for _, a := range list {
-		_ = unix.Fsetxattr(int(f.Fd()), a.name, a.value, 0) // some only the system may set
+		_ = unix.Fsetxattr(int(f.Fd()), a.name, a.value, 0) // some can only be set by the system
 	}
 }

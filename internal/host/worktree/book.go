@@ -16,16 +16,16 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// Entry is a worktree as it is written down before it is made, so that none is
-// left without a word however the program ends.
+// Entry describes a worktree. It is saved before the worktree is created, so that a crash leaves no
+// unknown one.
 type Entry struct {
 	Name    string    `json:"name"`
-	Dir     string    `json:"dir"`     // of the worktree
-	Work    string    `json:"work"`    // the workspace in it
-	From    string    `json:"from"`    // the workspace that it was made from
-	Source  string    `json:"source"`  // the session there
-	At      uint64    `json:"at"`      // and its record
-	Session string    `json:"session"` // the one that began in it
+	Dir     string    `json:"dir"`     // directory of the worktree
+	Work    string    `json:"work"`    // the workspace inside it
+	From    string    `json:"from"`    // the workspace it was created from
+	Source  string    `json:"source"`  // the session it was forked from
+	At      uint64    `json:"at"`      // and the record
+	Session string    `json:"session"` // the session started in it
 	Made    time.Time `json:"made"`
 	Repo    string    `json:"repo,omitempty"` // the top of the repository; "" if it is a copy
 	Branch  string    `json:"branch,omitempty"`
@@ -33,14 +33,14 @@ type Entry struct {
 	Print   string    `json:"print,omitempty"` // of its files; "" until it was filled
 }
 
-// Book is the list of worktrees, in a folder of the user's own.
+// Book is the list of worktrees, in one of the user's folders.
 type Book struct{ Dir string }
 
 const maxEntry = 64 << 10
 
 func (b Book) file(name string) string { return filepath.Join(b.Dir, name+".json") }
 
-// Put writes an entry down.
+// Put saves an entry.
 func (b Book) Put(e Entry) error {
 	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
 		return err
@@ -48,10 +48,10 @@ func (b Book) Put(e Entry) error {
 	return atomicfile.Write(b.file(e.Name), append(jsonx.Must(e), '\n'), 0o600)
 }
 
-// Strike takes an entry out.
+// Strike removes an entry.
 func (b Book) Strike(name string) error { return os.Remove(b.file(name)) }
 
-// Find is the entry of a name.
+// Find returns the entry with this name.
 func (b Book) Find(name string) (e Entry, err error) {
 	if name == "" || strings.ContainsAny(name, "/\\\x00") {
 		return e, fs.ErrNotExist
@@ -66,7 +66,7 @@ func (b Book) Find(name string) (e Entry, err error) {
 	return e, nil
 }
 
-// List lists the entries, the newest first. Those that cannot be read are named.
+// List returns the entries, newest first. The error names unreadable ones.
 func (b Book) List() (all []Entry, err error) {
 	files, listErr := fs.ReadDir(repofile.OwnDir(b.Dir), ".")
 	if listErr != nil && !errors.Is(listErr, fs.ErrNotExist) {

@@ -20,10 +20,10 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// Files are the files of a project at one moment, by their paths.
+// Files are the files of a project at one moment, by path.
 type Files map[string]event.FileState
 
-// Source knows what files held.
+// Source returns the content of a file.
 type Source func(context.Context, event.FileState) ([]byte, error)
 
 // Folder is a folder that coder made, and that it lays the files of a project out in. What git
@@ -71,7 +71,7 @@ func (f Folder) Clear(files Files, spared ...string) error {
 	})
 	for _, dir := range slices.Backward(dirs) {
 		if files[dir].Hash != dirHash {
-			_ = f.Remove(dir) // one that is needed is not empty
+			_ = f.Remove(dir) // fails if it is needed, since it is then not empty
 		}
 	}
 	return err
@@ -109,7 +109,7 @@ func (f Folder) Fill(ctx context.Context, files Files) (lost []string, err error
 	return lost, err
 }
 
-// The hashes that name no content; see the package undo.
+// Hashes without content; see package undo.
 const (
 	dirHash  = "dir"
 	linkHash = "link"
@@ -166,8 +166,7 @@ func (f Folder) Put(ctx context.Context, name string, s event.FileState) error {
 	return errors.Join(f.RemoveAll(name), f.WriteFile(name, data, 0o600), f.Chmod(name, mode))
 }
 
-// holds reports whether a checkout wrote just the content that git knows by its
-// object id.
+// holds reports whether a checkout wrote exactly the content with this git object id.
 func (f Folder) holds(name string, s event.FileState) bool {
 	oid, ok := strings.CutPrefix(s.Hash, "git:")
 	info, err := f.Lstat(name)
@@ -188,8 +187,7 @@ func (f Folder) holds(name string, s event.FileState) bool {
 	return err == nil && hex.EncodeToString(sum.Sum(nil)) == oid
 }
 
-// Free is the first of the names base, base-2, base-3 … under which there is
-// nothing in a folder.
+// Free returns the first of the names base, base-2, base-3 … that is unused in a folder.
 func Free(dir, base string) (string, error) {
 	for n := 1; n < 1000; n++ {
 		name := base

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Print is a word for all files below a folder by their names, sizes, modes and
-// times, and for the records of sessions there, without what git keeps of its own. It
-// is another one once a file was changed or a session was continued.
+// Print returns a fingerprint of all files below a folder, from their names, sizes, modes and times, and
+// of session records there, without git's own files. It changes once a file changes or a session
+// continues.
 func Print(dir string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -36,7 +36,7 @@ func Print(dir string) (string, error) {
 		written := info.ModTime().UnixNano()
 		if _, own, ok := strings.Cut("/"+name, "/.coder/"); ok {
 			if !strings.HasPrefix(own, "log/") || path.Ext(own) != ".jsonl" {
-				return nil // what coder writes when a session is only looked at
+				return nil // files that coder writes when a session is only viewed
 			}
 			written = 0
 		}

@@ -1,6 +1,5 @@
-// Package worktree makes, fills and removes folders that hold a project's files
-// beside the project itself: clones, git worktrees, and copies where there is no
-// git. Git is started with nothing of what a repository configures.
+// Package worktree creates, fills and removes folders with a project's files beside the project: clones,
+// git worktrees, and copies without git. It runs git without the repository's configuration.
 package worktree
 
 import (
@@ -19,7 +18,7 @@ import (
 	"coder/internal/host/program"
 )
 
-// Tree is a folder that git works in.
+// Tree is a folder in which git works.
 type Tree struct {
 	Dir string
 
@@ -27,32 +26,30 @@ type Tree struct {
 	git  program.Git
 }
 
-const maxComplaint = 2 << 10 // bytes of git's error output that are shown
+const maxComplaint = 2 << 10 // bytes of git's error output to show
 
-// protocols are those by which a repository may be fetched.
+// protocols are those allowed for fetching a repository.
 const protocols = "file:git:http:https:ssh"
 
-// Open returns the tree of a folder that git knows. It asks git what the
-// repository configures, so that [Tree.Git] runs none of it.
+// Open returns the tree of a folder with a git repository. It inspects the repository's configuration,
+// so that [Tree.Git] runs nothing from it.
 func Open(ctx context.Context, dir string, door program.Door) (*Tree, error) {
 	t := &Tree{Dir: dir, door: door}
 	return t, t.Disarm(ctx)
 }
 
-// Disarm asks git again what the repository configures: commands may have changed
-// it.
+// Disarm inspects the repository's configuration again, since commands may have changed it.
 func (t *Tree) Disarm(ctx context.Context) (err error) {
 	t.git, err = t.door.Git(ctx, t.Dir)
 	return err
 }
 
-// Git runs git in the folder and returns what it prints. Env is added to its
-// environment.
+// Git runs git in the folder and returns its output. env is added to its environment.
 func (t *Tree) Git(ctx context.Context, env []string, args ...string) (string, error) {
 	return t.Feed(ctx, env, nil, args...)
 }
 
-// Feed is [Tree.Git] with something on git's standard input.
+// Feed is [Tree.Git] with standard input.
 func (t *Tree) Feed(ctx context.Context, env []string, in io.Reader, args ...string) (string, error) {
 	out, err := t.Pipe(ctx, env, in, args...)
 	return strings.TrimSuffix(out, "\n"), err
@@ -78,8 +75,7 @@ func run(ctx context.Context, cmd *program.Cmd) (string, error) {
 	return out.String(), nil
 }
 
-// CheckRepo makes sure that a repository can be named in a task: no option, no
-// program, no secret.
+// CheckRepo verifies that a repository may be named in a task: no option, no program, no secret.
 func CheckRepo(repo string) error {
 	if repo == "" || strings.HasPrefix(repo, "-") || strings.ContainsAny(repo, "\x00\n") || strings.Contains(repo, "::") {
 		return fmt.Errorf("%q is not a repository", repo)
@@ -92,8 +88,8 @@ func CheckRepo(repo string) error {
 	return nil
 }
 
-// Clone clones a repository into a folder that is not there yet, and checks out
-// base on a branch of its own. It runs nothing that the repository brings along.
+// Clone clones a repository into a new folder, and checks out base on a new branch. It runs nothing from
+// the repository.
 func Clone(ctx context.Context, into, repo, base, branch string, door program.Door) (t *Tree, commit string, err error) {
 	if err := CheckRepo(repo); err != nil {
 		return nil, "", err
@@ -125,13 +121,13 @@ func Clone(ctx context.Context, into, repo, base, branch string, door program.Do
 	return t, commit, nil
 }
 
-// Commit is the commit that a name stands for.
+// Commit returns the commit that a name refers to.
 func (t *Tree) Commit(ctx context.Context, name string) (string, error) {
 	return t.Git(ctx, nil, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
 }
 
-// CommitAt is the commit that was checked out at a time, by git's own log of
-// that; where git has none, the one that is checked out now.
+// CommitAt returns the commit that was checked out at a time, by git's reflog; without a reflog, the
+// current one.
 func (t *Tree) CommitAt(ctx context.Context, at time.Time) (string, error) {
 	if commit, err := t.Commit(ctx, "HEAD@{"+at.UTC().Format(time.RFC3339)+"}"); err == nil {
 		return commit, nil
@@ -139,8 +135,7 @@ func (t *Tree) CommitAt(ctx context.Context, at time.Time) (string, error) {
 	return t.Commit(ctx, "HEAD")
 }
 
-// Add makes a git worktree of the tree's repository in a folder that is not there
-// yet, with a new branch at a commit.
+// Add creates a git worktree of the tree's repository in a new folder, with a new branch at a commit.
 func (t *Tree) Add(ctx context.Context, into, branch, commit string) (*Tree, error) {
 	if _, err := t.Git(ctx, nil, "worktree", "add", "--quiet", "-b", branch, "--", into, commit); err != nil {
 		return nil, fmt.Errorf("create a git worktree: %w", err)
@@ -148,8 +143,7 @@ func (t *Tree) Add(ctx context.Context, into, branch, commit string) (*Tree, err
 	return Open(ctx, into, t.door)
 }
 
-// Remove removes a git worktree, and its branch where no commit was added to it;
-// else the branch stays.
+// Remove removes a git worktree, and its branch if it has no new commits; otherwise stays is true.
 func (t *Tree) Remove(ctx context.Context, dir, branch, commit string) (stays bool, err error) {
 	if _, err := t.Git(ctx, nil, "worktree", "remove", "--force", "--", dir); err != nil {
 		if err := os.RemoveAll(dir); err != nil {
@@ -161,7 +155,7 @@ func (t *Tree) Remove(ctx context.Context, dir, branch, commit string) (stays bo
 	}
 	now, err := t.Commit(ctx, "refs/heads/"+branch)
 	switch {
-	case err != nil: // it has no branch any more
+	case err != nil: // its branch no longer exists
 		return false, nil
 	case now != commit:
 		return true, nil
@@ -170,8 +164,8 @@ func (t *Tree) Remove(ctx context.Context, dir, branch, commit string) (stays bo
 	return err != nil, err
 }
 
-// TrackedIgnored are the files below a folder of the tree that git tracks and
-// ignores, seen from that folder: nothing else keeps an eye on these.
+// TrackedIgnored returns the files below a folder that git both tracks and ignores, relative to that
+// folder: nothing else watches these.
 func (t *Tree) TrackedIgnored(ctx context.Context, dir string) ([]string, error) {
 	rel, err := filepath.Rel(t.Dir, dir)
 	if err != nil {

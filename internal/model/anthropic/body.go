@@ -15,18 +15,18 @@ import (
 	"coder/internal/model/transport"
 )
 
-// form writes bodies of this wire.
+// form writes request bodies for this wire.
 type form struct{}
 
-// head is all of a body that comes before the messages.
+// head is the part of a body before the messages.
 type head = transport.Head[dialect]
 
-// usualMax is how much a reply may hold if nobody says: this wire wants a
-// figure, and all of its models can do that much.
+// usualMax is the reply limit if the request sets none: this
+// wire requires one, and all its models support this much.
 const usualMax = 8192
 
-// Begin writes what stays the same: tools, then the system text, at whose end
-// the server may remember both.
+// Begin writes the fixed start of a body, tools then system text,
+// with a cache breakpoint at the end of the system text.
 func (form) Begin(h head) []byte {
 	b := append([]byte(nil), `{"model":`...)
 	b = transport.Quote(b, h.Model)
@@ -35,7 +35,7 @@ func (form) Begin(h head) []byte {
 	b = strconv.AppendInt(b, int64(most), 10)
 	b = append(b, `,"stream":true`...)
 	b = append(b, thinks...)
-	if h.Temperature != "" && !h.Dialect.noTemperature && thinks == "" { // who thinks has no choice of it
+	if h.Temperature != "" && !h.Dialect.noTemperature && thinks == "" { // a thinking model does not accept a temperature
 		b = append(append(b, `,"temperature":`...), h.Temperature...)
 	}
 	for i, t := range h.Tools {
@@ -57,11 +57,11 @@ func (form) Begin(h head) []byte {
 	return append(b, `,"messages":[`...)
 }
 
-// leastThinking is the smallest budget that this wire takes.
+// leastThinking is the smallest thinking budget that this wire accepts.
 const leastThinking = 1024
 
-// thinking is how much a reply may hold, and how hard the model is to think for
-// it; a budget for that is part of what it may hold.
+// thinking returns the reply limit in tokens, and the members that set
+// the thinking effort. A thinking budget counts towards the limit.
 func thinking(h head) (most int, members string) {
 	most = cmp.Or(h.MaxTokens, usualMax)
 	budget := provider.ThinkingTokens(h.Effort)
@@ -81,7 +81,7 @@ func thinking(h head) (most int, members string) {
 	return most, fmt.Sprintf(`,"thinking":{"type":"enabled","budget_tokens":%d}`, budget)
 }
 
-// breakpoint marks the end of what is worth remembering for the next request.
+// breakpoint marks the end of a prefix for the server to cache.
 func breakpoint(h head) string {
 	if h.Dialect.noCaching {
 		return ""
@@ -89,9 +89,9 @@ func breakpoint(h head) string {
 	return `,"cache_control":{"type":"ephemeral"}`
 }
 
-// state is where a list of messages stands: it ends in a message of role whose
-// last block lacks its closing brace, so that one more, or a breakpoint, can
-// follow. waiting are the calls that have no result yet.
+// state is the state of a partly written list of messages. The last message has
+// this role, and its last block lacks its closing brace, so that another block
+// or a breakpoint can follow. waiting holds the calls without a result.
 type state struct {
 	role    role
 	waiting transport.Pending
@@ -104,8 +104,8 @@ const (
 	assistant role = "assistant"
 )
 
-// End answers the calls that nobody answered, and closes the last block, which
-// is worth remembering if it is the person's or a tool's, and the rest.
+// End adds a result for every unanswered call and closes the last block, with a breakpoint if a user or
+// tool message ends the list, then the body.
 func (form) End(h head, s state) string {
 	if s.role == "" {
 		return `]}`
@@ -117,7 +117,7 @@ func (form) End(h head, s state) string {
 	return string(append(b, `}]}]}`...))
 }
 
-// unanswered says of each call without a result that it has none.
+// unanswered writes a "no result" result for every call without one.
 func (s *state) unanswered(b []byte) []byte {
 	for _, c := range s.waiting {
 		b = appendResult(b, s, c.ID, transport.NoResult, true)
@@ -126,8 +126,8 @@ func (s *state) unanswered(b []byte) []byte {
 	return b
 }
 
-// open begins a block of a message of role r, the one that is under way or the
-// next. The person speaks first on this wire.
+// open begins a block of a message with role r, in the current
+// message or a new one. On this wire the user speaks first.
 func (s *state) open(b []byte, r role) []byte {
 	switch {
 	case s.role == r:
@@ -143,9 +143,8 @@ func (s *state) open(b []byte, r role) []byte {
 	return append(b, `","content":[{`...)
 }
 
-// Append writes a message. This wire wants roles to take turns, each call to be
-// answered in the very next message before anything else is said there, and no
-// text without a word.
+// Append writes a message. On this wire roles must alternate, every call must be answered at the start
+// of the next message, and a text block must not be empty.
 func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 	if m.Role == chat.Tool {
 		for r := range chat.Select[chat.ToolResult](m) {
@@ -197,8 +196,8 @@ func appendResult(b []byte, s *state, id, text string, failed bool) []byte {
 	return b
 }
 
-// appendReply writes what the model said, its thinking where it stood: signed
-// thinking has to come back as it was.
+// appendReply writes a model's reply with its thinking in the
+// original place: signed thinking must go back unchanged.
 func appendReply(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 	text, calls := m.Text(), m.Calls()
 	said, called := 0, 0
@@ -234,14 +233,13 @@ func appendReply(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 	return b, s
 }
 
-// thinkingField names thinking that came over this wire.
+// thinkingField marks thinking that came over this wire.
 const thinkingField = "anthropic"
 
 const redacted = "redacted_thinking"
 
-// thought is a block of thinking: how long its words are among those of the
-// reply, what vouches for them, and how much text and how many calls came
-// before it.
+// thought is a block of thinking: the length of its text within the reply's reasoning, its signature,
+// and how much text and how many calls came before it.
 type thought struct {
 	Type      string `json:"type"`
 	Length    int    `json:"length,omitzero"`
@@ -253,8 +251,8 @@ type thought struct {
 	words string
 }
 
-// thoughts are the blocks of thinking of a message; none if they came another
-// way or are not as they were: such are not for this wire.
+// thoughts returns a message's blocks of thinking, or none if they came
+// over another wire or were changed: this wire would reject those.
 func thoughts(m chat.Message) (ts []thought) {
 	for r := range chat.Select[chat.Reasoning](m) {
 		if r.Field != thinkingField || json.Unmarshal(r.Details, &ts) != nil {
@@ -275,8 +273,7 @@ func thoughts(m chat.Message) (ts []thought) {
 	return nil
 }
 
-// safeID is an id in the letters that this wire allows; one from another
-// vendor may have others.
+// safeID returns id in the characters that this wire allows. Other vendors' ids may contain others.
 func safeID(id string) string {
 	safe := strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

@@ -1,4 +1,4 @@
-// Package anthropic speaks to models over Anthropic's Messages wire.
+// Package anthropic implements Anthropic's Messages wire.
 package anthropic
 
 import (
@@ -16,25 +16,25 @@ import (
 // Client is a [provider.Provider]. It is safe for concurrent use.
 type Client = transport.Speaker[form, dialect, state]
 
-// dialect is what a server has told us not to say. The zero dialect says all.
+// dialect holds what a server has rejected. The zero dialect omits nothing.
 type dialect struct {
-	noThinking bool // it takes no thinking back that it did not think itself
-	noCaching  bool // it does not know cache_control
+	noThinking bool // rejects thinking from another model
+	noCaching  bool // rejects cache_control
 
 	effort        effortForm
-	noTemperature bool // its model has its own
+	noTemperature bool // the model's temperature is fixed
 }
 
-// effortForm is how a model is told how hard to think.
+// effortForm is how a request expresses the thinking effort.
 type effortForm uint8
 
 const (
-	asBudget effortForm = iota // so many tokens
-	asLevel                    // by name, and it decides itself
+	asBudget effortForm = iota // a number of tokens
+	asLevel                    // a level; the model sets the amount
 	asNothing
 )
 
-// or is d where the caller knows more of the model than its server has said.
+// or returns d adjusted to what the caller knows about the model.
 func (d dialect) or(req provider.Request) dialect {
 	if req.ByLevel && d.effort == asBudget {
 		d.effort = asLevel
@@ -42,7 +42,7 @@ func (d dialect) or(req provider.Request) dialect {
 	return d
 }
 
-// version of the wire that we speak.
+// version is the API version in each request.
 const version = "2023-06-01"
 
 // New returns a client of the server at a base URL, with or without /v1 and
@@ -57,15 +57,14 @@ func New(o transport.Options) *Client {
 		Tune: func(h *head, _ *transport.Client, req provider.Request) {
 			h.Dialect = h.Dialect.or(req)
 			if t := req.Temperature; t != nil && *t > 1 {
-				h.Temperature = "1" // the most that this wire takes
+				h.Temperature = "1" // the maximum on this wire
 			}
 		},
 		Adapted: dialect.adapted, Decoder: newReply,
 	}, dialect{})
 }
 
-// endpoint is the address of path. The base may go up to the server, its
-// version, or the path of messages.
+// endpoint returns the address of path. The base may end at the server, its version, or the path of messages.
 func endpoint(base, path, query string) (*url.URL, error) {
 	base = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), "/messages")
 	if !strings.HasSuffix(base, "/v1") {
@@ -78,7 +77,7 @@ func endpoint(base, path, query string) (*url.URL, error) {
 	return u, err
 }
 
-// adapted is what is left of d after a complaint.
+// adapted returns d without what the complaint is about.
 func (d dialect) adapted(req provider.Request, complaint string) dialect {
 	says := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(complaint, w) })
@@ -96,7 +95,7 @@ func (d dialect) adapted(req provider.Request, complaint string) dialect {
 	return d
 }
 
-// Rebuild writes the body of a request again; see [transport.Rebuild].
+// Rebuild rewrites the body of a sent request; see [transport.Rebuild].
 func Rebuild(sent chat.Sent, msgs []chat.Message) ([]byte, bool) {
 	return transport.Rebuild[form, dialect, state](sent, msgs, dialect{}, dialect{noThinking: true}, dialect{noCaching: true}, dialect{noThinking: true, noCaching: true})
 }

@@ -15,14 +15,14 @@ type reply struct {
 	put func(provider.Delta)
 
 	blocks map[int]*block // by the server's index
-	order  []*block       // of thinking
+	order  []*block       // of thinking, in order
 	text   int            // bytes of text so far
 	calls  int
 	usage  chat.Usage
 	stop   provider.Stop // empty until the server said why it stopped
 }
 
-// block is one of content that is under way.
+// block is a content block that is still arriving.
 type block struct {
 	kind    string
 	runes   jsonscan.Joiner
@@ -39,7 +39,7 @@ func newReply(put func(provider.Delta)) transport.Decoder {
 // Finished reports whether the server said why it stopped.
 func (r *reply) Finished() bool { return r.stop != "" }
 
-// Decode reads one event, or a whole reply that came without a stream.
+// Decode reads one event, or a whole reply that did not come as a stream.
 func (r *reply) Decode(raw []byte) error {
 	kind := jsonscan.String(jsonscan.Get(raw, "type"))
 	index, _ := jsonscan.Int(jsonscan.Get(raw, "index"))
@@ -77,8 +77,7 @@ func (r *reply) Decode(raw []byte) error {
 	return nil
 }
 
-// start begins a block with what it already holds. Blocks of tools that run at
-// the server are passed over: none are asked for.
+// start begins a block with its initial content. It skips blocks of server-side tools: coder requests none.
 func (r *reply) start(index int, raw []byte) {
 	b := &block{kind: jsonscan.String(jsonscan.Get(raw, "type"))}
 	r.blocks[index] = b
@@ -122,7 +121,7 @@ func (r *reply) grow(index int, raw []byte) {
 	}
 }
 
-// close gives out what a block held back: half a rune.
+// close emits what a block held back: half a rune.
 func (r *reply) close(index int) {
 	b := r.blocks[index]
 	if b == nil {
@@ -159,7 +158,7 @@ func (r *reply) argue(b *block, args string) {
 	}
 }
 
-// hold keeps a piece of the signature of b for the end.
+// hold saves a piece of b's signature for the end.
 func (r *reply) hold(b *block, signature string) {
 	if signature != "" {
 		b.signature = append(b.signature, signature...)
@@ -167,8 +166,7 @@ func (r *reply) hold(b *block, signature string) {
 	}
 }
 
-// count notes usage. What is read from the server's memory is not in its figure
-// of what it read.
+// count records usage. The server's input count excludes cached tokens.
 func (r *reply) count(raw []byte) {
 	var in int
 	for m := jsonscan.Members(raw); m.Next(); {
@@ -189,7 +187,7 @@ func (r *reply) count(raw []byte) {
 	r.usage.In = max(r.usage.In, in)
 }
 
-// finish notes why the model stopped.
+// finish records why the model stopped.
 func (r *reply) finish(reason string) {
 	switch reason {
 	case "":
@@ -204,7 +202,7 @@ func (r *reply) finish(reason string) {
 	}
 }
 
-// End closes a reply that arrived whole.
+// End finishes a complete reply.
 func (r *reply) End() error {
 	for i := range r.blocks {
 		r.close(i)

@@ -1,6 +1,5 @@
-// Package catalogue knows how long a conversation well-known models can take, what
-// they cost and what they can do. It is a small table that goes out of date, so
-// the user's own figures come first, and what is not known is said to be so.
+// Package catalogue knows the context window, price and abilities of well-known models. It is a small table
+// that goes out of date: the user's own figures take precedence, and unknown figures are marked as unknown.
 package catalogue
 
 import (
@@ -14,35 +13,35 @@ import (
 // KnownAsOf is the month the table was last checked.
 const KnownAsOf = "2026-11"
 
-// DefaultContext is how many tokens an unknown model is taken to hold.
+// DefaultContext is the assumed context window of an unknown model, in tokens.
 const DefaultContext = 128000
 
-// Model is what is known of a model. Zero figures are unknown.
+// Model describes a model. A zero figure is unknown.
 type Model struct {
-	Name      string // the name it is known by, perhaps shorter than the one asked for
-	Context   int    // tokens of a request and its reply
+	Name      string // the name of the entry, perhaps shorter than the requested name
+	Context   int    // tokens of a request and its reply together
 	Output    int    // tokens of a reply
 	Price     Price
 	Vision    bool
 	Tools     bool
 	Reasoning bool
 
-	Refuses     []string // request parameters that it does not take: temperature, max_tokens, stop, tools
-	Efforts     []string // levels of effort that it takes, the least first; none if it has no such choice
+	Refuses     []string // request parameters that it rejects: temperature, max_tokens, stop, tools
+	Efforts     []string // supported levels of effort, the lowest first; none if it has no levels
 	Temperature *float64 // recommended by its maker; nil if none is
-	Guessed     bool     // the context is only what an unknown model is taken to hold
+	Guessed     bool     // Context is the default for unknown models
 }
 
-// Price is in US dollars for a million tokens.
+// Price is in US dollars per million tokens.
 type Price struct {
 	In, Out    float64
-	CachedIn   float64 // zero if unknown: cached tokens then count as others
-	CacheWrite float64 // of tokens put into the cache; zero: as In
+	CachedIn   float64 // zero if unknown: cached tokens then cost as much as others
+	CacheWrite float64 // for tokens written to the cache; zero: as In
 	Known      bool
 }
 
-// Cost is what a reply cost, in US dollars, and whether that is known. Of in,
-// cached tokens came from the provider's cache and written ones were put there.
+// Cost returns the cost of a reply in US dollars, and whether it is known. Of the in tokens, cached
+// came from the provider's cache and written were written to it.
 func (p Price) Cost(in, cached, written, out int) (usd float64, ok bool) {
 	if !p.Known {
 		return 0, false
@@ -53,11 +52,10 @@ func (p Price) Cost(in, cached, written, out int) (usd float64, ok bool) {
 	return usd / 1e6, true
 }
 
-// Lookup finds what is known of the model called name, which may have a
-// provider's prefix (openai/…, openrouter/anthropic/…) and a date or other
-// suffix. own are the user's entries; they are matched by the same rule and
-// come first, and what they leave open is filled in from the table. An unknown
-// model has the default context, no price, and is taken to call tools.
+// Lookup finds the model called name, which may have a provider's prefix (openai/…,
+// openrouter/anthropic/…) and a date or other suffix. own are the user's entries; they follow the same
+// rule and take precedence, and the table fills in what they leave out. An unknown model has the
+// default context and no price, and is assumed to support tool calls.
 func Lookup(name string, own ...Model) (Model, bool) {
 	mine, isMine := best(name, func(yield func(string, Model) bool) {
 		for _, m := range own {
@@ -71,7 +69,7 @@ func Lookup(name string, own ...Model) (Model, bool) {
 		known = Model{Name: name, Tools: true}
 	}
 	m := known
-	if isMine { // what it leaves open is taken from the table
+	if isMine { // the table fills in what it leaves out
 		m = mine
 		m.Context, m.Output = cmp.Or(m.Context, known.Context), cmp.Or(m.Output, known.Output)
 		if !m.Price.Known && m.Price.In == 0 && m.Price.Out == 0 {
@@ -103,7 +101,7 @@ func Known(name string) bool {
 	return ok
 }
 
-// best is the entry whose name is the longest that name begins with.
+// best returns the entry with the longest name that is a prefix of name.
 func best[E any](name string, list iter.Seq2[string, E]) (found E, ok bool) {
 	length := -1
 	for _, variant := range variants(normal(name)) {
@@ -116,8 +114,8 @@ func best[E any](name string, list iter.Seq2[string, E]) (found E, ok bool) {
 	return found, ok
 }
 
-// normal is a name without the differences in spelling between providers:
-// claude-3.5-sonnet and claude-3-5-sonnet are one.
+// normal returns a name without spelling differences between
+// providers: claude-3.5-sonnet and claude-3-5-sonnet become equal.
 func normal(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '.' || r == '_' {
@@ -127,8 +125,8 @@ func normal(name string) string {
 	}, strings.ToLower(strings.TrimSpace(name)))
 }
 
-// variants are name itself and name without the prefixes before each slash, or
-// before the maker's name as some clouds write it.
+// variants returns name itself, and name without the prefixes before
+// each slash or before the maker's name as some clouds write it.
 func variants(name string) []string {
 	list := []string{name}
 	for rest := name; ; {
@@ -145,9 +143,8 @@ func variants(name string) []string {
 	return list
 }
 
-// fits reports whether name is key, or key with a suffix. A suffix that looks
-// like the next part of a version number is another model: claude-opus-4-6 is
-// not a claude-opus-4.
+// fits reports whether name is key, or key with a suffix. A suffix that looks like the next part of a
+// version number means another model: claude-opus-4-6 is not a claude-opus-4.
 func fits(name, key string) bool {
 	rest, ok := strings.CutPrefix(name, key)
 	switch {
@@ -167,8 +164,8 @@ func fits(name, key string) bool {
 //go:embed models.txt
 var text string
 
-// rows are the lines of the built-in table by the names they begin with. Only
-// the one that is asked for is read further.
+// rows yields the lines of the built-in table with their name
+// prefixes. Only the requested line is parsed further.
 func rows(yield func(name, line string) bool) {
 	for line := range strings.Lines(text) {
 		name, _, ok := strings.Cut(line, "|")
@@ -187,7 +184,7 @@ func inTable(name string) (m Model, ok bool) {
 	return readRow(line), true
 }
 
-// readRow reads a line of the table.
+// readRow parses a line of the table.
 func readRow(line string) Model {
 	cells := strings.Split(strings.TrimSpace(line), "|")
 	prices, can := strings.Fields(cells[3]), cells[4]
@@ -206,13 +203,13 @@ func readRow(line string) Model {
 	return m
 }
 
-// number reads a figure; what is unknown is zero.
+// number parses a figure; an unknown figure is zero.
 func number(s string) float64 {
 	n, _ := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	return n
 }
 
-// words are the words of a cell; what is unknown has none.
+// words returns the words of a cell, none if the cell is unknown.
 func words(s string) []string {
 	if strings.TrimSpace(s) == "-" {
 		return nil

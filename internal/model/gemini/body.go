@@ -11,10 +11,10 @@ import (
 	"coder/internal/model/transport"
 )
 
-// form writes bodies of this wire.
+// form writes request bodies for this wire.
 type form struct{}
 
-// head is all of a body that comes before the contents.
+// head is the part of a body before the contents.
 type head = transport.Head[dialect]
 
 func (form) Begin(h head) []byte {
@@ -66,10 +66,10 @@ func (form) Begin(h head) []byte {
 	return append(b, `,"contents":[`...)
 }
 
-// mostThinking is the largest budget that every model of this wire takes.
+// mostThinking is the largest thinking budget that every model of this wire accepts.
 const mostThinking = 24576
 
-// oldSchema is a schema in the few words that older servers know.
+// oldSchema reduces a schema to the few keywords that older servers know.
 func oldSchema(raw json.RawMessage) json.RawMessage {
 	var whole any
 	if json.Unmarshal(raw, &whole) != nil {
@@ -113,9 +113,8 @@ func oldSchema(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// state is where the contents stand: they end in one of role that lacks its
-// closing brackets, so that one more part can follow. waiting are the calls
-// that have no result yet.
+// state is the state of partly written contents. The last content has this role and lacks its closing
+// brackets, so that another part can follow. waiting holds the calls without a result.
 type state struct {
 	role    role
 	waiting transport.Pending
@@ -128,7 +127,7 @@ const (
 	model role = "model"
 )
 
-// End answers the calls that nobody answered, and closes the body.
+// End adds a result for every unanswered call and closes the body.
 func (form) End(_ head, s state) string {
 	if s.role == "" {
 		return `]}`
@@ -136,8 +135,8 @@ func (form) End(_ head, s state) string {
 	return string(append(s.unanswered(nil), `]}]}`...))
 }
 
-// unanswered says of each call without a result that it has none: this wire
-// wants as many results as there were calls.
+// unanswered writes a "no result" result for every call
+// without one: this wire requires as many results as calls.
 func (s *state) unanswered(b []byte) []byte {
 	for _, c := range s.waiting {
 		b = appendResult(b, s, c.Name, transport.NoResult, true)
@@ -146,7 +145,7 @@ func (s *state) unanswered(b []byte) []byte {
 	return b
 }
 
-// open begins a part of a content of role r, the one under way or the next.
+// open begins a part of a content with role r, in the current content or a new one.
 func (s *state) open(b []byte, r role) []byte {
 	switch {
 	case s.role == r:
@@ -161,7 +160,7 @@ func (s *state) open(b []byte, r role) []byte {
 	return append(b, `","parts":[`...)
 }
 
-// Append writes a message as the parts it is made of.
+// Append writes a message as its parts.
 func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 	if m.Role == chat.Tool {
 		for r := range chat.Select[chat.ToolResult](m) {
@@ -213,8 +212,7 @@ func appendResult(b []byte, s *state, name, text string, failed bool) []byte {
 	return append(transport.Quote(b, text), `}}}`...)
 }
 
-// unsigned stands in for the signature of a call that another model made; the
-// vendor's own word for that.
+// unsigned is the vendor's placeholder for the signature of a call from another model.
 const unsigned = "skip_thought_signature_validator"
 
 func appendReply(h head, b []byte, s state, m chat.Message) ([]byte, state) {

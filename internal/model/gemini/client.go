@@ -1,4 +1,4 @@
-// Package gemini speaks to models over Google's Gemini wire.
+// Package gemini implements Google's Gemini wire.
 package gemini
 
 import (
@@ -13,16 +13,15 @@ import (
 // Client is a [provider.Provider]. It is safe for concurrent use.
 type Client = transport.Speaker[form, dialect, state]
 
-// dialect is what a server has told us to say otherwise. The zero dialect is
-// that of the newest models.
+// dialect holds what a server wants said differently. The zero dialect is that of the newest models.
 type dialect struct {
 	oldSchemas   bool // it knows parameters, not parametersJsonSchema
 	noThoughts   bool // its model does not think
-	mustBeSigned bool // calls of other models need a mark in place of a signature
+	mustBeSigned bool // calls of other models need a placeholder signature
 
 	byLevel       bool // its model wants a level of thinking, not a budget
-	noEffort      bool // its model takes neither
-	noTemperature bool // its model has its own
+	noEffort      bool // its model supports neither
+	noTemperature bool // the model's temperature is fixed
 }
 
 // New returns a client of the server at a base URL, with or without a version.
@@ -38,9 +37,8 @@ func New(o transport.Options) *Client {
 	}, dialect{})
 }
 
-// endpoint is the address of what lies below a list of models. The base may go
-// up to the server or its version, or be the place of models at another one of
-// Google's.
+// endpoint returns the address below a list of models. The base may end at the server or its version,
+// or be the models path of another Google service.
 func endpoint(base, below, query string) (*url.URL, error) {
 	base = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), "/models")
 	if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" {
@@ -53,7 +51,7 @@ func endpoint(base, below, query string) (*url.URL, error) {
 	return u, err
 }
 
-// adapted is how to say it after a complaint.
+// adapted returns d changed in response to a complaint.
 func (d dialect) adapted(req provider.Request, complaint string) dialect {
 	switch {
 	case req.Effort != "" && !d.noEffort && (strings.Contains(complaint, "budget") || strings.Contains(complaint, "level")):
@@ -70,7 +68,7 @@ func (d dialect) adapted(req provider.Request, complaint string) dialect {
 	return d
 }
 
-// Rebuild writes the body of a request again; see [transport.Rebuild].
+// Rebuild rewrites the body of a sent request; see [transport.Rebuild].
 func Rebuild(sent chat.Sent, msgs []chat.Message) ([]byte, bool) {
 	return transport.Rebuild[form, dialect, state](sent, msgs, dialect{}, dialect{mustBeSigned: true}, dialect{noThoughts: true}, dialect{mustBeSigned: true, noThoughts: true})
 }

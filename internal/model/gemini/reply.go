@@ -11,7 +11,7 @@ import (
 	"coder/internal/model/transport"
 )
 
-// thoughtField names thinking that came over this wire.
+// thoughtField marks thinking that came over this wire.
 const thoughtField = "gemini"
 
 // reply turns the chunks of one reply into deltas.
@@ -32,7 +32,7 @@ func newReply(put func(provider.Delta)) transport.Decoder { return &reply{put: p
 // Finished reports whether the server said why it stopped.
 func (r *reply) Finished() bool { return r.stop != "" || r.trouble != nil }
 
-// Decode reads one chunk, or one whole reply that came without a stream.
+// Decode reads one chunk, or a whole reply that did not come as a stream.
 func (r *reply) Decode(raw []byte) error {
 	if !jsonscan.IsNull(jsonscan.Get(raw, "error")) {
 		return transport.InBand(raw)
@@ -49,7 +49,7 @@ func (r *reply) Decode(raw []byte) error {
 	if jsonscan.String(jsonscan.Get(jsonscan.Get(raw, "promptFeedback"), "blockReason")) != "" {
 		r.stop = provider.StopFilter
 	}
-	if c := jsonscan.Elements(jsonscan.Get(raw, "candidates")); c.Next() { // of several answers the first is taken
+	if c := jsonscan.Elements(jsonscan.Get(raw, "candidates")); c.Next() { // only the first candidate counts
 		for p := jsonscan.Elements(jsonscan.Get(jsonscan.Get(c.Val, "content"), "parts")); p.Next(); {
 			r.part(p.Val)
 		}
@@ -76,8 +76,8 @@ func (r *reply) part(raw []byte) {
 			d.Args = string(bytes.ToValidUTF8(args, []byte("\uFFFD")))
 		}
 		if sign != "" {
-			// The form that this vendor uses on the chat completions wire, so that
-			// a call can go back over either.
+			// This is the form that the vendor uses on the chat completions
+			// wire, so that a call can go back over either wire.
 			d.Extra, _ = json.Marshal(map[string]any{"google": map[string]string{"thought_signature": sign}})
 		}
 		r.calls++
@@ -108,7 +108,7 @@ func (r *reply) ponder(text string) {
 	}
 }
 
-// End closes a reply that arrived whole.
+// End finishes a complete reply.
 func (r *reply) End() error {
 	if r.trouble != nil {
 		return r.trouble

@@ -1,8 +1,6 @@
-// Package jsonscan reads JSON where it lies: a value is a slice of what it came
-// in, and only the members that are asked for are looked into. The grammar is
-// checked once, by [Complete] or [Cut], as jsontext has it; the cursors then trust
-// it. Strings may hold bytes that are not UTF-8, and half a rune whose rest is in
-// the next piece.
+// Package jsonscan reads JSON in place: a value is a slice of its input, and only the requested members
+// are parsed. [Complete] or [Cut] checks the grammar once, as jsontext defines it; the cursors then
+// trust it. Strings may hold bytes that are not UTF-8, and half a rune whose rest is in the next piece.
 package jsonscan
 
 import (
@@ -15,11 +13,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Deepest is how many arrays and objects may lie inside one another.
+// Deepest is the maximum nesting depth of arrays and objects.
 const Deepest = 1000
 
-// TooDeep reports whether more arrays and objects than that lie inside one another
-// in b, which may be no JSON otherwise.
+// TooDeep reports whether arrays and objects in b are nested
+// deeper than [Deepest]. b may be invalid JSON otherwise.
 func TooDeep(b []byte) bool {
 	if bytes.Count(b, []byte("{"))+bytes.Count(b, []byte("[")) <= Deepest {
 		return false
@@ -45,7 +43,7 @@ func Complete(b []byte) bool {
 	return jsontext.Value(b).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) && !TooDeep(b)
 }
 
-// Cut parts the JSON value that b begins with from what follows it.
+// Cut splits the JSON value at the start of b from what follows it.
 func Cut(b []byte) (val, rest []byte, ok bool) {
 	end := skip(b, 0)
 	if !Complete(b[:end]) {
@@ -54,7 +52,7 @@ func Cut(b []byte) (val, rest []byte, ok bool) {
 	return b[:end], Trim(b[end:]), true
 }
 
-// Trim is b without the white space it begins with.
+// Trim returns b without leading white space.
 func Trim(b []byte) []byte { return b[blank(b, 0):] }
 
 // blank returns the index of the first byte from i on that is not white space.
@@ -79,7 +77,7 @@ func skip(b []byte, i int) int {
 			if depth--; depth <= 0 {
 				return i + 1
 			}
-		case depth == 0: // a number or a word
+		case depth == 0: // a number or a literal
 			for i < len(b) && b[i] > ' ' && b[i] != ',' && b[i] != ']' && b[i] != '}' {
 				i++
 			}
@@ -99,9 +97,8 @@ func closing(b []byte, i int) int {
 	return i
 }
 
-// Object walks over the members of a JSON object. Members that are null are
-// passed over unless asked for: null means absent. What is not an object has
-// no members.
+// Object iterates over the members of a JSON object. It skips null members unless asked for them: null
+// means absent. Any other value has no members.
 type Object struct {
 	raw      []byte
 	at       int
@@ -109,7 +106,7 @@ type Object struct {
 	Key, Val []byte
 }
 
-// Members is the object raw, before its first member.
+// Members returns a cursor before the first member of the object raw.
 func Members(raw []byte) Object {
 	if len(raw) == 0 || raw[0] != '{' {
 		return Object{}
@@ -136,14 +133,14 @@ func (o *Object) Next() bool {
 	}
 }
 
-// List walks over the elements of a JSON array. What is not an array has none.
+// List iterates over the elements of a JSON array. Any other value has none.
 type List struct {
 	raw []byte
 	at  int
 	Val []byte
 }
 
-// Elements is the array raw, before its first element.
+// Elements returns a cursor before the first element of the array raw.
 func Elements(raw []byte) List {
 	if len(raw) == 0 || raw[0] != '[' {
 		return List{}
@@ -170,13 +167,13 @@ func IsNull(raw []byte) bool { return len(raw) == 0 || raw[0] == 'n' }
 // IsString reports whether a value is a string.
 func IsString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
 
-// String is the text of a JSON string, made valid UTF-8; anything else is "".
+// String returns the text of a JSON string, made valid UTF-8; "" for any other value.
 func String(raw []byte) string {
 	var j Joiner
 	return j.AddString(raw) + j.Flush()
 }
 
-// IsObject reports whether raw, of unknown origin, is one whole JSON object.
+// IsObject reports whether raw, which is untrusted, is one complete JSON object.
 func IsObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' && Complete(raw) }
 
 // Get returns the member key of the object raw, or nil.
@@ -189,14 +186,14 @@ func Get(raw []byte, key string) []byte {
 	return nil
 }
 
-// Int reads a whole number, also one in quotes.
+// Int parses an integer, which may be in quotes.
 func Int(raw []byte) (int, bool) {
 	n, err := strconv.Atoi(string(bytes.Trim(raw, `"`)))
 	return n, err == nil
 }
 
-// Figure reads a number that is neither negative nor absurd, also in quotes;
-// anything else is 0.
+// Figure parses a number that is neither negative nor absurdly
+// large, which may be in quotes; anything else is 0.
 func Figure(raw []byte) float64 {
 	f, err := strconv.ParseFloat(string(bytes.Trim(raw, `"`)), 64)
 	if err != nil || !(f >= 0 && f < 1e15) {
@@ -205,15 +202,13 @@ func Figure(raw []byte) float64 {
 	return f
 }
 
-// Joiner makes valid UTF-8 of the texts of JSON strings that may be cut inside a
-// rune or between the two halves of a surrogate pair. What can never become a rune
-// is replaced by U+FFFD.
+// Joiner joins the texts of JSON strings into valid UTF-8. Each string may be cut inside a rune or
+// between the halves of a surrogate pair. Bytes that can never become a rune are replaced by U+FFFD.
 type Joiner struct {
-	tail []byte // the first half of a rune, as it is written
+	tail []byte // the first half of a rune, still escaped
 }
 
-// AddString returns the whole runes there are after one more string; what is no
-// string adds nothing.
+// AddString adds a string and returns the whole runes so far. Any other value adds nothing.
 func (j *Joiner) AddString(raw []byte) string {
 	if !IsString(raw) {
 		return ""
@@ -228,7 +223,7 @@ func (j *Joiner) AddString(raw []byte) string {
 	return unquote(append(all[:whole], '"'))
 }
 
-// Flush gives up on the other half of what is left.
+// Flush returns the rest, without waiting for the other half of a rune.
 func (j *Joiner) Flush() string {
 	if len(j.tail) == 0 {
 		return ""
@@ -238,12 +233,12 @@ func (j *Joiner) Flush() string {
 }
 
 func unquote(raw []byte) string {
-	text, _ := jsontext.AppendUnquote(nil, raw) // the error is of what was replaced
+	text, _ := jsontext.AppendUnquote(nil, raw) // the error only reports the replacement
 	return string(text)
 }
 
-// half is how many bytes at the end of the inside of a JSON string are the first
-// half of a rune: bytes of UTF-8, or one escape of a pair.
+// half returns how many bytes at the end of the inside of a JSON string are the first half of a rune:
+// bytes of UTF-8, or one escape of a pair.
 func half(b []byte) int {
 	if at := len(b) - len(`\ud83d`); at >= 0 && b[at] == '\\' && (b[at+1] == 'u') && (b[at+2]|0x20) == 'd' && strings.IndexByte("89abAB", b[at+3]) >= 0 {
 		if before := len(b[:at]) - len(bytes.TrimRight(b[:at], `\`)); before%2 == 0 {

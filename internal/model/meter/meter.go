@@ -1,8 +1,8 @@
-// Package meter counts what a session spends on its models, in money, tokens and
-// time, and lets no request be sent that a budget has no room for.
+// Package meter counts what a session spends on its models in money,
+// tokens and time, and stops requests that would exceed the budget.
 //
-// What was spent is what the records say: the meter is told of each, also of
-// those an earlier process made. Whoever asks the same models shares it.
+// The records are the source of all counts: the meter receives each record, including those of earlier
+// processes. All users of the same models share one meter.
 package meter
 
 import (
@@ -19,38 +19,37 @@ import (
 	"coder/internal/model/provider"
 )
 
-// ErrBudget reports that a request was not sent because the budget has no room
-// for it.
+// ErrBudget means that a request was not sent because it would exceed the budget.
 var ErrBudget = errors.New("the budget does not cover the next request")
 
-// Budget is how much may be spent; what is zero has no bound.
+// Budget is the spending limit; a zero field means no limit.
 type Budget struct {
 	USD    float64
 	Tokens int           // of requests and replies
-	Time   time.Duration // that turns took, without waiting for people
+	Time   time.Duration // duration of turns, without waiting for the user
 }
 
-// Options say what a Meter works with.
+// Options configures a Meter.
 type Options struct {
 	Budget Budget
 	Price  func(model string) catalogue.Price
 	Now    func() time.Time
 }
 
-// Meter is safe for concurrent use.
+// Meter counts a session's spending. It is safe for concurrent use.
 type Meter struct {
 	o Options
 
 	mu      sync.Mutex // guards the fields below
 	spent   chat.Usage
-	pending Sum                        // estimates of requests under way
-	prices  map[string]catalogue.Price // those asked for already
-	cached  map[string]float64         // share of the last request of a model that its cache had
+	pending Sum                        // estimates of current requests
+	prices  map[string]catalogue.Price // prices looked up so far
+	cached  map[string]float64         // cached share of a model's last request
 	clock   clock
-	silent  bool // a whole reply came of which nobody said what it used
+	silent  bool // a complete reply came without a usage figure
 }
 
-// Sum is what something costs.
+// Sum is a cost.
 type Sum struct {
 	USD    float64
 	Tokens int
@@ -61,7 +60,7 @@ func New(o Options) *Meter {
 	return &Meter{o: o, prices: make(map[string]catalogue.Price), cached: make(map[string]float64)}
 }
 
-// Add takes in a record. Live ones are those of this process.
+// Add counts a record. live means that this process made it.
 func (m *Meter) Add(r event.Record, live bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,22 +78,21 @@ func (m *Meter) Add(r event.Record, live bool) {
 	}
 }
 
-// Silent reports whether replies came whole of which nobody said what they used.
+// Silent reports whether complete replies came without usage figures.
 func (m *Meter) Silent() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.silent
 }
 
-// Spent is what was spent, and how long the turns took.
+// Spent returns the usage so far and the duration of the turns.
 func (m *Meter) Spent() (chat.Usage, time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.spent, m.clock.at(m.o.Now())
 }
 
-// Priced is u with what it cost, if the provider did not say and the price of
-// the model is known.
+// Priced returns u with its cost, if the provider did not report one and the model's price is known.
 func (m *Meter) Priced(model string, u chat.Usage) chat.Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +100,7 @@ func (m *Meter) Priced(model string, u chat.Usage) chat.Usage {
 }
 
 func (m *Meter) priced(model string, u chat.Usage) chat.Usage {
-	// Records lie where others can write: none of them makes room in a budget.
+	// Others can write to the records: no record may add room to a budget.
 	u.In, u.Out = max(u.In, 0), max(u.Out, 0)
 	if u.Cost > 0 {
 		return u
@@ -122,7 +120,7 @@ func (m *Meter) price(model string) catalogue.Price {
 	return p
 }
 
-// admit makes room for a request of so many tokens, until done is called.
+// admit reserves budget for a request of this many tokens, until done is called.
 func (m *Meter) admit(model string, tokens int) (done func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,7 +143,7 @@ func (m *Meter) admit(model string, tokens int) (done func(), err error) {
 	}, nil
 }
 
-// exceeded says which part of the budget has no room for the next request.
+// exceeded reports which limit of the budget the next request would exceed.
 func (m *Meter) exceeded(next Sum) error {
 	b := m.o.Budget
 	used := m.spent.In + m.spent.Out
@@ -163,8 +161,7 @@ func (m *Meter) exceeded(next Sum) error {
 	return nil
 }
 
-// Dollars is an amount for people: to a hundredth of a cent, and finer where that
-// would make it nothing.
+// Dollars formats an amount to a hundredth of a cent, and finer where that would show zero.
 func Dollars(amount float64) string {
 	if amount > 0 && amount < 0.0001 {
 		return fmt.Sprintf("$%.8f", amount)
@@ -172,13 +169,12 @@ func Dollars(amount float64) string {
 	return fmt.Sprintf("$%.4f", amount)
 }
 
-// UnknownPrice says that a budget in money cannot be kept with a model.
+// UnknownPrice returns the error for a money budget with a model of unknown price.
 func UnknownPrice(model string) error {
 	return fmt.Errorf("the budget is in money, and the price of %s is unknown: set price_in and price_out under provider.model_info (in dollars per million tokens), or set the budget in tokens with runtime.budget.tokens", model)
 }
 
-// Wrap returns p with every request counted and held to the budget. What a reply
-// cost is told with it.
+// Wrap returns p with every request counted and checked against the budget. Replies then include their cost.
 func (m *Meter) Wrap(p provider.Provider) provider.Provider { return metered{p, m} }
 
 type metered struct {
@@ -197,7 +193,7 @@ func (p metered) Stream(ctx context.Context, req provider.Request) iter.Seq2[pro
 			}
 		}
 		defer done()
-		// What broke off is estimated, unless what was whole is not counted either.
+		// A reply that broke off is estimated, unless complete replies are not counted either.
 		estimates := p.meter.o.Budget != (Budget{}) || !p.meter.Silent()
 		arrived := 0 // bytes of the reply
 		for d, err := range p.next.Stream(ctx, req) {
@@ -213,7 +209,7 @@ func (p metered) Stream(ctx context.Context, req provider.Request) iter.Seq2[pro
 				arrived += len(d.Name) + len(d.Args)
 			case provider.Done:
 				if d.Usage == nil {
-					stopped := d.Stop == provider.StopLoop // by us, before it could say
+					stopped := d.Stop == provider.StopLoop // coder stopped it, before the usage came
 					if (stopped && estimates || p.meter.o.Budget != (Budget{})) && !yield(p.estimate(req, arrived, !stopped), nil) {
 						return
 					}
@@ -231,17 +227,16 @@ func (p metered) Stream(ctx context.Context, req provider.Request) iter.Seq2[pro
 	}
 }
 
-// estimate is what a request used of which nobody tells, after so many bytes of
-// its reply.
+// estimate returns the probable usage of a request without usage figures, after this many bytes of its reply.
 func (p metered) estimate(req provider.Request, arrived int, whole bool) provider.Spent {
 	u := chat.Usage{In: size(req), Out: int(float64(arrived) / bytesPerToken)}
 	return provider.Spent{Model: req.Model, Usage: p.meter.Priced(req.Model, u), Whole: whole}
 }
 
-// bytesPerToken of a request that nobody has counted better.
+// bytesPerToken is the ratio for a request without a better estimate.
 const bytesPerToken = 3.6
 
-// size is how many tokens a request takes.
+// size estimates the tokens of a request.
 func size(req provider.Request) int {
 	if req.Estimate > 0 {
 		return req.Estimate
@@ -262,17 +257,17 @@ func size(req provider.Request) int {
 	return int(float64(n) / bytesPerToken)
 }
 
-// clock adds up how long turns took, without the time that questions were open.
+// clock adds up the duration of turns, without the time that questions were open.
 type clock struct {
 	took  time.Duration
-	last  time.Time       // of the record before
-	task  string          // the turn under way
-	asked map[string]bool // questions that are open
+	last  time.Time       // of the previous record
+	task  string          // the current turn
+	asked map[string]bool // open questions
 	began bool            // this process has made a record
 }
 
 func (c *clock) add(r event.Record, live bool) {
-	if c.task != "" && len(c.asked) == 0 && (c.began || !live) { // what lies between two processes does not count
+	if c.task != "" && len(c.asked) == 0 && (c.began || !live) { // time between two processes does not count
 		c.took += max(0, r.Time.Sub(c.last))
 	}
 	c.last, c.began = r.Time, c.began || live

@@ -7,10 +7,10 @@ import (
 	"coder/internal/model/transport"
 )
 
-// form writes bodies of this wire.
+// form writes request bodies for this wire.
 type form struct{}
 
-// head is all of a body that comes before the messages.
+// head is the part of a body before the messages.
 type head = transport.Head[dialect]
 
 // Begin writes the head, up to and including the system message.
@@ -31,7 +31,7 @@ func (form) Begin(h head) []byte {
 		b = append(b, `,"return_progress":true`...)
 	}
 	if h.MaxTokens > 0 {
-		name := `,"max_tokens":` // every compatible server knows that name, and the one that gave it up says so
+		name := `,"max_tokens":` // compatible servers know this name; a server that rejects it says so
 		if h.Dialect.completionTokens {
 			name = `,"max_completion_tokens":`
 		}
@@ -54,8 +54,8 @@ func (form) Begin(h head) []byte {
 	return b
 }
 
-// Append writes a message in the form of the chat completions wire, which does
-// not depend on those before it.
+// Append writes a message in the form of the chat completions
+// wire, which does not depend on earlier messages.
 func (form) Append(h head, b []byte, s struct{}, m chat.Message) ([]byte, struct{}) {
 	return appendMessage(b, m, h.Dialect), s
 }

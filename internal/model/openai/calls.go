@@ -9,9 +9,8 @@ import (
 	"coder/internal/model/provider"
 )
 
-// calls sorts the pieces of tool calls into calls numbered from 0. Servers
-// label the pieces by index, by id, by both, by neither, and wrongly; what
-// belongs together is decided here and nowhere else.
+// calls sorts the pieces of tool calls into calls numbered from 0. Servers label the pieces by index,
+// by id, by both, by neither, and wrongly. Only this type decides which pieces belong together.
 type calls struct {
 	list  []*call
 	slots map[int]int // from the server's index to ours
@@ -25,13 +24,13 @@ type call struct {
 	told     bool // id and name have been passed on
 }
 
-// piece is what one delta says about one call.
+// piece is the part of one delta about one call.
 type piece struct {
 	index    int
 	indexed  bool
 	id, name string
 	args     []byte // a JSON value, or nil
-	extra    []byte // likewise
+	extra    []byte // a JSON value, or nil
 }
 
 func readPiece(raw []byte) piece {
@@ -62,13 +61,13 @@ func (p *piece) readFunction(raw []byte) {
 	}
 }
 
-// add takes the n'th piece of a delta and returns what there is to pass on.
+// add adds the n'th piece of a delta and returns what to pass on.
 func (c *calls) add(p piece, n int) (provider.CallDelta, bool) {
 	if p.id == "" && p.name == "" && p.extra == nil && (p.args == nil || string(p.args) == `""`) {
 		return provider.CallDelta{}, false
 	}
 	at := c.find(p, n)
-	if at >= 0 { // some servers tell the whole of a call once more at the end
+	if at >= 0 { // some servers repeat the whole call at the end
 		k := c.list[at]
 		again := bytes.Equal(p.args, k.args) || jsonscan.IsString(p.args) && jsonscan.String(p.args) == string(k.args)
 		if again && p.id != "" && p.id == k.id && p.name == k.name && len(k.args) > 0 {
@@ -89,7 +88,7 @@ func (c *calls) add(p piece, n int) (provider.CallDelta, bool) {
 	return c.list[at].grow(p, at)
 }
 
-// find returns the call that the labels of p name, or -1.
+// find returns the index of the call that p's labels identify, or -1.
 func (c *calls) find(p piece, n int) int {
 	byID := -1
 	if p.id != "" {
@@ -105,21 +104,20 @@ func (c *calls) find(p piece, n int) int {
 		case p.id != "":
 			return byID
 		}
-		return len(c.list) - 1 // a nameless rest under a strange index
+		return len(c.list) - 1 // an unnamed continuation under an unexpected index
 	}
 	switch {
 	case p.id != "":
 		return byID
 	case p.name != "" && n > 0:
-		return -1 // two calls side by side without any label
+		return -1 // two parallel calls without labels
 	case len(c.list) == 0:
 		return -1
 	}
 	return c.last
 }
 
-// startsAnew reports whether p cannot be a piece of k although their labels
-// do not tell them apart.
+// startsAnew reports whether p begins a new call although it has the labels of k.
 func (k *call) startsAnew(p piece) bool {
 	object := len(p.args) > 0 && (p.args[0] == '{' || // an object, or a string that starts one
 		jsonscan.IsString(p.args) && bytes.HasPrefix(bytes.TrimLeft(p.args[1:], white), []byte("{")))
@@ -136,8 +134,8 @@ func (k *call) startsAnew(p piece) bool {
 	return k.args[len(k.args)-1] == '}' && jsonscan.Complete(k.args)
 }
 
-// grow adds p to k, the call numbered at. The name is held back until the
-// arguments begin, since it may come in pieces.
+// grow adds p to k, the call at index at. It holds the name back
+// until the arguments begin, because the name may come in pieces.
 func (k *call) grow(p piece, at int) (provider.CallDelta, bool) {
 	d := provider.CallDelta{Index: at, Extra: bytes.ToValidUTF8(p.extra, []byte("\uFFFD"))}
 	if k.id == "" && p.id != "" {
@@ -155,7 +153,7 @@ func (k *call) grow(p piece, at int) (provider.CallDelta, bool) {
 	}
 	if jsonscan.IsString(p.args) {
 		d.Args = k.runes.AddString(p.args)
-	} else { // as it is written
+	} else { // raw
 		d.Args = strings.ToValidUTF8(string(p.args), "\uFFFD")
 	}
 	k.args = append(k.args, d.Args...)

@@ -1,5 +1,5 @@
-// Package openai speaks to models over the chat completions wire of OpenAI, as
-// it is really spoken by the many servers that call themselves compatible.
+// Package openai implements OpenAI's chat completions wire, including the variations of the many
+// servers that call themselves compatible.
 package openai
 
 import (
@@ -17,8 +17,7 @@ type Client = transport.Speaker[form, dialect, struct{}]
 
 const completions = "/chat/completions"
 
-// New returns a client of the server whose base URL goes up to, or includes,
-// /chat/completions.
+// New returns a client of a server. The base URL ends before or with /chat/completions.
 func New(o transport.Options) *Client {
 	return transport.Speak(o, transport.Wire[form, dialect, struct{}]{
 		Name: "openai",
@@ -39,7 +38,7 @@ func New(o transport.Options) *Client {
 	}, dialect{noReasoning: !o.SendReasoning})
 }
 
-// Rebuild writes the body of a request again; see [transport.Rebuild].
+// Rebuild rewrites the body of a sent request; see [transport.Rebuild].
 func Rebuild(sent chat.Sent, msgs []chat.Message) ([]byte, bool) {
 	return transport.Rebuild[form, dialect, struct{}](sent, msgs, dialect{}, dialect{noReasoning: true}, dialect{noExtra: true}, dialect{noReasoning: true, noExtra: true})
 }

@@ -12,15 +12,15 @@ import (
 	"coder/internal/model/transport"
 )
 
-// dialect is what a server has told us not to say. The zero dialect says all.
+// dialect holds what a server has rejected. The zero dialect omits nothing.
 type dialect struct {
-	noStreamOptions  bool // it does not know stream_options
-	completionTokens bool // its word for max_tokens is max_completion_tokens
-	noReasoning      bool // it takes no thinking back
-	noExtra          bool // it does not know extra_content
-	noEffort         bool // it does not take reasoning_effort, or not that one
-	noTemperature    bool // its model has its own
-	progress         bool // it tells how far it has read if it is asked to
+	noStreamOptions  bool // rejects stream_options
+	completionTokens bool // wants max_completion_tokens instead of max_tokens
+	noReasoning      bool // rejects thinking in earlier messages
+	noExtra          bool // rejects extra_content
+	noEffort         bool // rejects reasoning_effort, or this level
+	noTemperature    bool // the model's temperature is fixed
+	progress         bool // reports prefill progress on request
 }
 
 // appendMessage appends m in the form of the chat completions wire.
@@ -37,8 +37,8 @@ func appendMessage(b []byte, m chat.Message, d dialect) []byte {
 	b = append(transport.Comma(b), `{"role":`...)
 	b = transport.Quote(b, string(m.Role))
 	b = append(b, `,"content":`...)
-	// Text is a string, as most servers want it, and a list of parts only where
-	// there are pictures. A message of calls alone has null, as it came.
+	// Text is a string, as most servers want it, and a list of parts only if
+	// there are images. A message of calls alone has null, as it came.
 	calls, text := m.Calls(), m.Text()
 	switch hasImage := slices.ContainsFunc(m.Parts, isImage); {
 	case hasImage:
@@ -99,8 +99,7 @@ func appendParts(b []byte, m chat.Message) []byte {
 	return append(b, ']')
 }
 
-// appendReasoning appends thinking under the name it came with. Thinking that
-// came another way is not for this wire.
+// appendReasoning appends thinking under its original field name. Thinking from another wire is omitted.
 func appendReasoning(b []byte, m chat.Message) []byte {
 	var text, field string
 	var details json.RawMessage
@@ -127,7 +126,7 @@ func appendReasoning(b []byte, m chat.Message) []byte {
 	return b
 }
 
-// adapted is what is left of d after a server complained, in lower case.
+// adapted returns d without what the complaint, in lower case, is about.
 func (d dialect) adapted(req provider.Request, complaint string) dialect {
 	names := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(complaint, w) })

@@ -16,12 +16,11 @@ const (
 	white      = " \t\r\n"
 )
 
-// opening parts the thinking from the answer of models whose server leaves the
-// two in one text: a reply that begins with <think> is thinking up to
-// </think>. The tags mean nothing anywhere else.
+// opening separates thinking from the answer for servers that send both as one text: a reply that
+// begins with <think> is thinking up to </think>. The tags mean nothing anywhere else.
 type opening struct {
 	state place
-	held  string // what cannot be told yet: a tag may be cut in two
+	held  string // undecided text: a tag may be cut in two
 }
 
 type place uint8
@@ -33,8 +32,8 @@ const (
 	inAnswer
 )
 
-// split takes the next piece of text and says what of it, and of pieces held
-// back before, is thought and what is answer.
+// split adds the next piece of text and returns which part of the text so far, including text held
+// back, is thinking and which is the answer.
 func (o *opening) split(s string) (thought, answer string) {
 	if o.state == inAnswer {
 		return "", s
@@ -69,7 +68,7 @@ func (o *opening) split(s string) (thought, answer string) {
 	return thought, s
 }
 
-// flush gives out what was held back when no more text comes.
+// flush returns the text held back once no more text comes.
 func (o *opening) flush() (thought, answer string) {
 	held := o.held
 	o.held = ""
@@ -79,7 +78,7 @@ func (o *opening) flush() (thought, answer string) {
 	return "", held
 }
 
-// partial is how many bytes at the end of s may be the start of tag.
+// partial returns how many bytes at the end of s may be the start of tag.
 func partial(s, tag string) int {
 	for n := min(len(s), len(tag)-1); n > 0; n-- {
 		if strings.HasSuffix(s, tag[:n]) {
@@ -89,12 +88,11 @@ func partial(s, tag string) int {
 	return 0
 }
 
-// details puts reasoning_details together. The text of a block comes in many
-// entries; the server wants back one entry per block, with every member it
-// sent, known to us or not. Encrypted blocks always come whole.
+// details merges reasoning_details. A block's text comes in many entries; the server wants back one
+// entry per block, with every member it sent, known or not. Encrypted blocks always come whole.
 type details []block
 
-// block is one entry: its members in the order they first came, as raw JSON.
+// block is one entry: its members as raw JSON, in order of arrival.
 type block []field
 
 type field struct {
@@ -112,8 +110,8 @@ func (b block) get(key string) []byte {
 	return nil
 }
 
-// add takes the entries of one delta and returns the texts in them, as JSON
-// strings, and by how many bytes d grew.
+// add merges the entries of one delta and returns their texts, as
+// JSON strings, and the number of bytes by which d grew.
 func (d *details) add(raw []byte) (texts [][]byte, grown int) {
 	for e := jsonscan.Elements(raw); e.Next(); {
 		var b block
@@ -129,7 +127,7 @@ func (d *details) add(raw []byte) (texts [][]byte, grown int) {
 				texts = append(texts, v)
 			}
 		}
-		at := len(*d) // the entry that b goes on with, else a new one
+		at := len(*d) // the entry that b continues, or else a new one
 		for i, have := range slices.Backward(*d) {
 			same := func(key string) bool { return bytes.Equal(have.get(key), b.get(key)) }
 			if b.get("data") == nil && have.get("data") == nil && same("type") && same("index") &&
@@ -149,7 +147,7 @@ func (d *details) add(raw []byte) (texts [][]byte, grown int) {
 	return texts, grown
 }
 
-// size is how many bytes b takes.
+// size returns the size of b in bytes.
 func (b block) size() (n int) {
 	for _, f := range b {
 		n += len(f.key) + len(f.val)
@@ -157,7 +155,7 @@ func (b block) size() (n int) {
 	return n
 }
 
-// merge joins text to text; any other member of b replaces what was there.
+// merge appends text to text; any other member of more replaces the old one.
 func (b *block) merge(more block) {
 	for _, f := range more {
 		i := slices.IndexFunc(*b, func(have field) bool { return have.key == f.key })
@@ -173,7 +171,7 @@ func (b *block) merge(more block) {
 	}
 }
 
-// json writes the entries as one array; nil if there are none.
+// json returns the entries as one array, or nil if there are none.
 func (d details) json() json.RawMessage {
 	if len(d) == 0 {
 		return nil

@@ -20,10 +20,10 @@ type reply struct {
 	opening             opening
 	details             details
 	calls               calls
-	field               string // under which the thinking came
-	hasText             bool   // there is text that is not just white space
-	started             bool   // there was something in a choice
-	text, callsFrom     origin // the choices that text and calls come from
+	field               string // the field of the thinking
+	hasText             bool   // the text is more than white space
+	started             bool   // a choice had content
+	text, callsFrom     origin // the choices that supply text and calls
 	usage               *chat.Usage
 	stop                provider.Stop // empty until the server said why it stopped
 	failure             error         // a stop that is a failure
@@ -34,8 +34,8 @@ func newReply(put func(provider.Delta)) transport.Decoder { return &reply{put: p
 // Finished reports whether the server said why it stopped.
 func (r *reply) Finished() bool { return r.stop != "" || r.failure != nil }
 
-// Decode reads one chunk, or one whole reply that came without a stream. Its
-// error is what the server says went wrong.
+// Decode reads one chunk, or a whole reply that did not come as a
+// stream. Its error is the failure that the server reports.
 func (r *reply) Decode(raw []byte) error {
 	var choices, bad, object, message, code []byte
 	for m := jsonscan.Members(raw); m.Next(); {
@@ -77,7 +77,7 @@ func (r *reply) Decode(raw []byte) error {
 	return nil
 }
 
-// noError reports whether the value of an error member says that there is none.
+// noError reports whether the value of an error member means no error.
 func noError(raw []byte) bool {
 	switch string(raw) {
 	case "", "null", "false", "{}", `""`, "[]", "0":
@@ -86,13 +86,11 @@ func noError(raw []byte) bool {
 	return false
 }
 
-// origin is the choice that a kind of content comes from, counted from 1; 0 as
-// long as there is none.
+// origin is the choice that supplies a kind of content, counted from 1; 0 if there is none yet.
 type origin int
 
-// is reports whether content of that kind is taken from choice n. We ask for
-// one answer, but some servers number its parts as if they were several; of
-// several answers the first is taken.
+// is reports whether choice n supplies this kind of content. coder requests one answer, but some
+// servers number its parts like several answers. If there are several, the first counts.
 func (s *origin) is(n int) bool {
 	if *s == 0 {
 		*s = origin(n + 1)
@@ -100,7 +98,7 @@ func (s *origin) is(n int) bool {
 	return *s == origin(n+1)
 }
 
-// choice reads one choice; of several that come together, only the first.
+// choice reads one choice; if several come together, only the first.
 func (r *reply) choice(raw []byte, several bool) error {
 	var delta, message, finish, bad []byte
 	index := 0
@@ -140,8 +138,7 @@ func (r *reply) choice(raw []byte, several bool) error {
 	return nil
 }
 
-// delta reads what the model said in a choice. In a whole message every call
-// stands for itself.
+// delta reads a choice's content. In a whole message every call is complete in itself.
 func (r *reply) delta(raw []byte, index int, whole bool) {
 	var content, refusal, calls, function []byte
 	var t thinking
@@ -152,7 +149,7 @@ func (r *reply) delta(raw []byte, index int, whole bool) {
 		case "refusal":
 			refusal = m.Val
 		case "reasoning_content", "reasoning", "reasoning_text", "thinking":
-			// Of two names for the same text the one used before is preferred.
+			// Of two names for the same text, the name used before takes precedence.
 			if jsonscan.IsString(m.Val) && len(m.Val) > 2 && (t.text == nil || string(m.Key) == r.field) {
 				t.field, t.text = string(m.Key), m.Val
 			}
@@ -164,7 +161,7 @@ func (r *reply) delta(raw []byte, index int, whole bool) {
 			function = m.Val
 		}
 	}
-	// The text of details counts only where no other field has it.
+	// The text of details counts only if no other field has it.
 	texts, grown := r.details.add(t.details)
 	if grown > 0 {
 		r.put(provider.ReasoningDelta{Field: cmp.Or(r.field, detailsField), Held: grown})
@@ -202,7 +199,7 @@ func (r *reply) delta(raw []byte, index int, whole bool) {
 	}
 }
 
-// some reports whether a value holds anything.
+// some reports whether a value is non-empty.
 func some(raw []byte) bool {
 	switch string(raw) {
 	case "", "null", `""`, "[]":
@@ -211,10 +208,10 @@ func some(raw []byte) bool {
 	return true
 }
 
-// legacyIndex keeps a call in the old function_call form apart from the others.
+// legacyIndex separates a call in the old function_call form from the other calls.
 const legacyIndex = -1
 
-// content reads text, whether it comes as a string or as a list of parts.
+// content reads text, which may be a string or a list of parts.
 func (r *reply) content(raw []byte) {
 	if jsonscan.IsString(raw) {
 		r.addText(raw)
@@ -229,7 +226,7 @@ func (r *reply) content(raw []byte) {
 			switch string(m.Key) {
 			case "text", "refusal":
 				r.addText(m.Val)
-			case "thinking": // a text, or a list of such
+			case "thinking": // a text, or a list of texts
 				r.emitThought(r.thoughtRunes.AddString(m.Val), "")
 				for e := jsonscan.Elements(m.Val); e.Next(); {
 					r.emitThought(r.thoughtRunes.AddString(jsonscan.Get(e.Val, "text")), "")
@@ -239,7 +236,7 @@ func (r *reply) content(raw []byte) {
 	}
 }
 
-// say passes on text of the answer.
+// addText passes on text of the answer.
 func (r *reply) addText(raw []byte) {
 	if !jsonscan.IsString(raw) || len(raw) == 2 {
 		return
@@ -258,15 +255,14 @@ func (r *reply) emitText(text string) {
 	r.put(provider.TextDelta(text))
 }
 
-// thinking is what one delta holds of thoughts. Some servers send the same
-// text under two names; only one is taken.
+// thinking is the thinking in one delta. Some servers send the same text under two names; only one counts.
 type thinking struct {
 	field   string
 	text    []byte
 	details []byte
 }
 
-// detailsField names thinking that came in reasoning_details alone.
+// detailsField marks thinking that came only in reasoning_details.
 const detailsField = "reasoning_details"
 
 func (r *reply) emitThought(text, field string) {
@@ -275,15 +271,14 @@ func (r *reply) emitThought(text, field string) {
 	}
 	r.started = true
 	if r.opening.state == atStart {
-		r.opening.state = inAnswer // the server parts thoughts from text itself
+		r.opening.state = inAnswer // the server separates thinking from text itself
 		_, held := r.opening.flush()
 		r.emitText(held)
 	}
 	r.put(provider.ReasoningDelta{Text: text, Field: field})
 }
 
-// call passes on a piece of a tool call, the n'th in its delta, after the text
-// that was held back.
+// call passes on the n'th piece of a tool call in a delta, after any text held back.
 func (r *reply) call(p piece, n int) {
 	d, ok := r.calls.add(p, n)
 	r.started = r.started || len(r.calls.list) > 0
@@ -293,15 +288,14 @@ func (r *reply) call(p piece, n int) {
 	}
 }
 
-// flush gives out the text that was held back.
+// flush emits the text held back.
 func (r *reply) flush() {
 	thought, text := r.opening.flush()
 	r.emitThought(thought, "")
 	r.emitText(text)
 }
 
-// finish notes why the model stopped. Some servers say so twice; that something
-// is missing outweighs that all is well.
+// finish records why the model stopped. Some servers report it twice; a sign of a cut-off takes precedence.
 func (r *reply) finish(reason string) {
 	switch strings.ToLower(reason) {
 	case "":
@@ -320,7 +314,7 @@ func (r *reply) finish(reason string) {
 	}
 }
 
-// count notes usage; what is said last counts, unless it says nothing.
+// count records usage; the last non-empty report counts.
 func (r *reply) count(raw []byte) {
 	var u chat.Usage
 	for m := jsonscan.Members(raw); m.Next(); {
@@ -345,8 +339,7 @@ func (r *reply) count(raw []byte) {
 	}
 }
 
-// End closes a reply that arrived whole. Its error is that of a reply which
-// says nothing.
+// End finishes a complete reply. It returns an error if the reply is empty.
 func (r *reply) End() error {
 	if r.failure != nil {
 		return r.failure

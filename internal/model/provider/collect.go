@@ -13,20 +13,20 @@ import (
 	"coder/internal/model/jsonscan"
 )
 
-// Reply is a whole answer, folded from deltas.
+// Reply is a complete answer, folded from deltas.
 type Reply struct {
 	Message chat.Message
 	Stop    Stop
 	Usage   *chat.Usage
-	Model   string // who replied, if it was not the model that was asked
+	Model   string // the model that replied, if not the requested one
 	Sent    *chat.Sent
 }
 
-// Collect folds a stream into a Reply, handing each delta to watch as it
-// passes. How the provider cuts its fragments does not change the Reply.
+// Collect folds a stream into a Reply and passes each delta to watch.
+// The provider's choice of fragments does not affect the Reply.
 //
-// If the stream fails the Reply holds the text and reasoning that arrived, and
-// no tool call: a call in a message that did not arrive whole never runs.
+// If the stream fails, the Reply holds the text and reasoning so far,
+// and no tool call: a call in an incomplete message never runs.
 func Collect(deltas iter.Seq2[Delta, error], watch func(Delta) error) (Reply, error) {
 	var f folder
 	for d, err := range deltas {
@@ -44,8 +44,8 @@ func Collect(deltas iter.Seq2[Delta, error], watch func(Delta) error) (Reply, er
 	return f.whole(), nil
 }
 
-// folder grows a reply. Pieces of one field are gathered in builders so that
-// many small deltas cost what their bytes cost.
+// folder builds a reply. Builders gather the pieces of a field, so
+// that many small deltas cost no more than their bytes.
 type folder struct {
 	text, thought strings.Builder
 	field         string
@@ -91,7 +91,7 @@ func (f *folder) add(d Delta) {
 	}
 }
 
-// half is what arrived of a reply that did not arrive whole.
+// half returns the received part of an incomplete reply.
 func (f *folder) half() Reply {
 	m := chat.Message{Role: chat.Assistant}
 	if f.thought.Len() > 0 || f.details != nil {
@@ -112,15 +112,14 @@ func (f *folder) whole() Reply {
 	taken := make(map[string]bool, len(f.calls))
 	for i, c := range f.calls {
 		id := c.id
-		for n := i; id == "" || taken[id]; n++ { // one that no other call of the reply has
+		for n := i; id == "" || taken[id]; n++ { // an id that no other call of the reply has
 			id = fmt.Sprintf("%s_%d", cmp.Or(c.id, "call"), n)
 		}
 		taken[id] = true
 		tc := chat.ToolCall{ID: id, Name: c.name, Extra: c.extra}
 		tc.Args, tc.Broken = arguments(c.args.Bytes())
 		if r.Stop.Cut() && i == len(f.calls)-1 {
-			// It may have been cut, whatever it looks like: some servers close
-			// what the model left open.
+			// It may be cut off even if it looks complete: some servers close what the model left open.
 			tc.Args, tc.Broken = json.RawMessage("{}"), cmp.Or(string(bytes.TrimSpace(c.args.Bytes())), "{")
 		}
 		r.Message.Parts = append(r.Message.Parts, tc)
@@ -128,9 +127,9 @@ func (f *folder) whole() Reply {
 	return r
 }
 
-// arguments makes sense of what a model sends as arguments: nothing and null
-// mean none, an object is itself, a string holding an object is that object.
-// Some servers begin every call with an empty object and send the real one then.
+// arguments interprets the arguments of a model's call: empty and null mean none,
+// an object is used as is, a string holding an object is that object. Some servers
+// begin every call with an empty object and send the real one then.
 func arguments(raw []byte) (args json.RawMessage, broken string) {
 	raw = bytes.TrimSpace(raw)
 	if rest, ok := bytes.CutPrefix(raw, []byte(`{}`)); ok && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(`{"`)) && json.Valid(rest) {

@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// Lookup finds out how many tokens a server takes.
+// Lookup finds a server's context window.
 type Lookup struct {
-	// Due reports whether the server should be asked, beside a request of about estimate tokens.
+	// Due reports whether to ask the server, during a request of about estimate tokens.
 	Due func(model string, estimate int) bool
-	// Ask asks the server; 0 means that the server does not say.
+	// Ask asks the server; 0 means that the server does not report it.
 	Ask func(ctx context.Context, model string) int
-	// Keep remembers an answer, 0 included, or the figure in a refusal.
+	// Keep saves an answer, including 0, or the figure in a refusal.
 	Keep func(model string, tokens int)
-	// Replied notes which model replied, and reports whether another one did before.
+	// Replied records which model replied, and reports whether another one did before.
 	Replied func(model, by string) bool
 	// Beside runs Ask.
 	Beside *Beside
 }
 
-// margin is how far our estimate of a request may fall short.
+// margin is the factor by which the estimate of a request may be too low.
 const margin = 1.25
 
-// mostRounds bounds how often a process asks about a model, whatever the server does.
+// mostRounds limits how often a process asks about a model, whatever the server does.
 const mostRounds = 3
 
-// Learn wraps p and asks its server how many tokens a model takes, if that is due.
-// The asking begins with the reply: by then the server has loaded the model. No request
-// waits for the answer, which counts from the next request on.
+// Learn wraps p and asks its server for a model's context window when that is
+// due. It asks when the reply begins: by then the server has loaded the model. No
+// request waits for the answer, which applies from the next request on.
 func Learn(p Provider, l Lookup) Provider {
 	return &learner{
 		next: p, Lookup: l,
@@ -46,7 +46,7 @@ type learner struct {
 	mu     sync.Mutex // guards the fields below, each by model
 	rounds map[string]int
 	asking map[string]bool
-	heard  map[string]int // answers that no request has announced yet
+	heard  map[string]int // answers not yet emitted in a request
 }
 
 func (l *learner) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
@@ -73,7 +73,7 @@ func (l *learner) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 	}
 }
 
-// consider asks the server if a part of its reply gives a reason to.
+// consider asks the server if a part of its reply is a reason to.
 func (l *learner) consider(req Request, d Delta, err error, first bool) {
 	e, _ := errors.AsType[*Error](err)
 	done, whole := d.(Done)
@@ -90,7 +90,7 @@ func (l *learner) consider(req Request, d Delta, err error, first bool) {
 	}
 }
 
-// announce is the answer about a model if it is news; 0 if not.
+// announce returns the answer about a model if it is new, or 0.
 func (l *learner) announce(model string) (tokens int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func (l *learner) announce(model string) (tokens int) {
 	return tokens
 }
 
-// refused keeps the figure in a refusal. An answer that is still to come does not replace it.
+// refused saves the figure in a refusal. A later answer does not replace it.
 func (l *learner) refused(model string, tokens int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +108,7 @@ func (l *learner) refused(model string, tokens int) {
 	l.Keep(model, tokens)
 }
 
-// ask asks about a model beside everything else, unless that is under way.
+// ask asks about a model in the background, unless it is already doing so.
 func (l *learner) ask(model string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +132,7 @@ func (l *learner) ask(model string) {
 	})
 }
 
-// Beside owns what a session does beside its requests. The zero value is ready for use.
+// Beside runs a session's background work. The zero value is ready for use.
 type Beside struct {
 	mu   sync.Mutex // guards the fields below
 	ctx  context.Context
@@ -140,7 +140,7 @@ type Beside struct {
 	work sync.WaitGroup
 }
 
-// Go runs do, which must return when its context ends.
+// Go runs do in the background. do must return when its context ends.
 func (b *Beside) Go(do func(context.Context)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,10 +151,10 @@ func (b *Beside) Go(do func(context.Context)) {
 	b.work.Go(func() { do(ctx) })
 }
 
-// grace is how long Close lets work end by itself: a short session learns something, too.
+// grace is how long Close waits for work to finish, so that a short session learns something, too.
 const grace = 200 * time.Millisecond
 
-// Close cancels the work and waits for its end. Work may be started again afterwards.
+// Close cancels the work and waits for it to end. New work may be started afterwards.
 func (b *Beside) Close() error {
 	b.mu.Lock()
 	stop := b.stop

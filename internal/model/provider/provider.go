@@ -1,6 +1,5 @@
-// Package provider is the boundary with language models: one request out, one
-// stream of deltas back. Adapters live in sub-packages and are the only code
-// that knows a vendor's wire format.
+// Package provider is the boundary with language models: one request out, one stream of deltas back.
+// Adapters live in sub-packages and are the only code that knows a vendor's wire format.
 package provider
 
 import (
@@ -24,8 +23,8 @@ type Provider interface {
 	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 }
 
-// Request is everything the model gets to see. From one step of a turn to the
-// next, System and Tools stay as they are and Messages only grows.
+// Request is everything the model sees. From one step of a turn to the
+// next, System and Tools are unchanged and Messages only grows.
 type Request struct {
 	Model     string
 	System    string
@@ -33,25 +32,23 @@ type Request struct {
 	Tools     []ToolSpec
 	MaxTokens int // zero means the model's own limit
 
-	Effort      string   // how hard to think: one of [Efforts]; "" leaves it to the model
-	ByLevel     bool     // the model wants the level of effort by its name, not as a figure
-	Temperature *float64 // nil leaves it to the model
+	Effort      string   // thinking effort: one of [Efforts]; "" means the model's default
+	ByLevel     bool     // the model wants the effort as a level, not a figure
+	Temperature *float64 // nil means the model's default
 
-	// Estimate is how many tokens all of it takes, as far as the caller can
-	// tell; zero if it cannot.
+	// Estimate is the caller's estimate of the request's tokens; zero if it has none.
 	Estimate int
 }
 
-// Efforts are the levels of effort, the least first.
+// Efforts are the levels of effort, lowest first.
 var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
-// ThinkingTokens is how much a model may think at a level of effort, for wires
-// that want a figure.
+// ThinkingTokens returns the thinking budget for a level of effort, for wires that need a figure.
 func ThinkingTokens(effort string) int {
 	return map[string]int{"minimal": 1024, "low": 2048, "medium": 8192, "high": 24576, "xhigh": 32000, "max": 32000}[effort]
 }
 
-// Prompt is a request that says one thing and offers no tools.
+// Prompt returns a request with one message and no tools.
 func Prompt(model, words string) Request {
 	return Request{Model: model, Messages: []chat.Message{chat.Say(chat.User, words)}}
 }
@@ -70,18 +67,17 @@ type (
 	// TextDelta is a piece of the answer: whole runes, valid UTF-8.
 	TextDelta string
 
-	// ReasoningDelta is a piece of thinking. Field is the provider's name for
-	// it. Details, when set, replaces all earlier Details of the reply; Held is
-	// how many more bytes the adapter holds, to be told as Details at the end.
+	// ReasoningDelta is a piece of thinking. Field is the provider's name for it.
+	// Details, if set, replaces all earlier Details of the reply. Held is the number of
+	// further bytes that the adapter holds, to send as Details at the end.
 	ReasoningDelta struct {
 		Text, Field string
 		Details     json.RawMessage
 		Held        int
 	}
 
-	// CallDelta grows the Index'th tool call, counted from 0 without gaps. ID,
-	// Name and Extra come once, with the first piece or later; Args arrives in
-	// fragments that need not be valid JSON alone.
+	// CallDelta grows the Index'th tool call, counted from 0 without gaps. ID, Name and Extra come once,
+	// with the first piece or later; Args arrives in fragments that need not be valid JSON alone.
 	CallDelta struct {
 		Index    int
 		ID, Name string
@@ -89,40 +85,38 @@ type (
 		Extra    json.RawMessage
 	}
 
-	// Restart voids every delta before it: the reply is asked for again, as
-	// attempt number Attempt of Of, after Wait.
+	// Restart voids all earlier deltas: the request is sent again, as attempt number Attempt of Of, after Wait.
 	Restart struct {
 		Attempt, Of int
 		Wait        time.Duration
 		Err         error
 	}
 
-	// Waiting says that nothing of the reply is there yet, and since when.
+	// Waiting reports that no part of the reply has come yet, and for how long.
 	Waiting struct {
 		Waited   time.Duration
 		Loading  bool // the server has to load the model first
-		Read, Of int  // how much of the request the model has read, in tokens; zero if nobody says
+		Read, Of int  // how much of the request the model has read, in tokens; zero if unknown
 	}
 
-	// Spent is an estimate of what was used and is not told in Done: by an attempt
-	// that did not arrive whole, or, where there is a budget to keep, by a reply
-	// whose provider does not say.
+	// Spent is an estimate of usage that Done does not report: of an incomplete
+	// attempt or, under a budget, of a reply without a usage figure.
 	Spent struct {
 		Model string
 		Usage chat.Usage
 		Whole bool // the reply arrived
 	}
 
-	// Window is how many tokens the server takes, a request and its reply
-	// together, as it says itself. It comes as soon as that is known.
+	// Window is the server's own context window in tokens, for a request
+	// and its reply together. It comes as soon as it is known.
 	Window int
 
-	// Done ends a reply that arrived whole.
+	// Done ends a complete reply.
 	Done struct {
 		Stop  Stop
 		Usage *chat.Usage // nil if the provider did not say
-		Model string      // who replied, if it was not the model that was asked
-		Sent  *chat.Sent  // what the request was; nil if the provider did not say
+		Model string      // the model that replied, if not the requested one
+		Sent  *chat.Sent  // the request as sent; nil if the provider did not say
 	}
 )
 
@@ -140,23 +134,22 @@ type Stop string
 
 // The reasons to stop.
 const (
-	StopEnd    Stop = "end"    // it had said what it had to say
+	StopEnd    Stop = "end"    // the model finished
 	StopTools  Stop = "tools"  // it waits for tool results
-	StopLength Stop = "length" // it ran into a limit of its own
+	StopLength Stop = "length" // it reached its own token limit
 	StopFilter Stop = "filter" // the provider withheld the rest
-	StopLoop   Stop = "loop"   // it repeated itself without end, and was not listened to any longer
-	StopSize   Stop = "size"   // it said more than [LongestReply], and the rest was not listened to
+	StopLoop   Stop = "loop"   // it repeated itself endlessly; coder stopped reading
+	StopSize   Stop = "size"   // it exceeded [LongestReply]; coder stopped reading
 )
 
-// LongestReply is how many bytes are taken of one reply: text, thinking and the
-// arguments of calls together.
+// LongestReply is the maximum size of a reply in bytes: text, thinking and the arguments of calls together.
 const LongestReply = 16 << 20
 
-// LongestArguments is how many of these bytes arguments may have: they are kept, read,
-// shown and recorded once more than text is.
+// LongestArguments is the part of [LongestReply] that arguments may fill:
+// they are stored, read, shown and recorded once more than text.
 const LongestArguments = LongestReply / argWeight
 
-// Cut reports whether the last call of a reply that stopped so may not be whole.
+// Cut reports whether the last call of a reply with this stop may be incomplete.
 func (s Stop) Cut() bool { return s == StopLength || s == StopSize }
 
 // Failures a caller may want to act on. Test with errors.Is.
@@ -176,8 +169,7 @@ var (
 	ErrNoImages       = errors.New("the model does not accept images")
 )
 
-// codes are short stable names of the failures above, for records and other
-// programs.
+// codes are short stable names of the failures above, for records and other programs.
 var codes = []struct {
 	is   error
 	code string
@@ -197,8 +189,8 @@ var codes = []struct {
 	{ErrNoImages, "no_images"},
 }
 
-// Code names the failure err is, "provider_error" if it is one without a name,
-// or "" if it is no failure of a provider.
+// Code returns the name of the failure err, "provider_error" if
+// it has no name, or "" if err is not a provider's failure.
 func Code(err error) string {
 	for _, c := range codes {
 		if errors.Is(err, c.is) {
@@ -218,9 +210,9 @@ func Code(err error) string {
 type Error struct {
 	Kind       error
 	Status     int           // HTTP status, or zero
-	RetryAfter time.Duration // how long the provider asked us to wait
-	Retryable  bool          // whether the same request may succeed later
-	Window     int           // tokens the server takes, if it says so in refusing more
+	RetryAfter time.Duration // the wait that the provider asked for
+	Retryable  bool          // the same request may succeed later
+	Window     int           // the server's window in tokens, if its refusal reports it
 	Err        error
 }
 
@@ -233,12 +225,12 @@ func (e *Error) Error() string {
 	case e.Err == nil:
 		return e.Kind.Error()
 	case errors.Is(e.Err, e.Kind):
-		return e.Err.Error() // the cause says it in better words
+		return e.Err.Error() // the cause is worded better
 	}
 	return fmt.Sprintf("%v: %v", e.Kind, e.Err)
 }
 
-// Unwrap gives the kind and the cause.
+// Unwrap returns the kind and the cause.
 func (e *Error) Unwrap() []error {
 	var errs []error
 	if e.Kind != nil {

@@ -12,12 +12,12 @@ import (
 	"coder/internal/core/clock"
 )
 
-// Backoff says how to try again. Zero fields mean the defaults.
+// Backoff configures retries. Zero fields mean the defaults.
 type Backoff struct {
 	Retries int                                              // attempts after the first
 	First   time.Duration                                    // wait before the first retry; doubles each time
-	Most    time.Duration                                    // longest wait of our own choosing
-	Obey    time.Duration                                    // longest wait a provider may ask for
+	Most    time.Duration                                    // longest wait that coder chooses
+	Obey    time.Duration                                    // longest wait that a provider may ask for
 	Jitter  func() float64                                   // in [0,1); nil means none
 	Sleep   func(ctx context.Context, d time.Duration) error // nil means real time
 }
@@ -27,15 +27,14 @@ const (
 	mostWait  = 20 * time.Second
 	obeyWait  = 60 * time.Second
 
-	// A server that loads its model is asked again every so often, for so long.
+	// While a server loads its model, coder asks it again at this interval, up to this limit.
 	loadingPause = 2 * time.Second
 	loadingMost  = 10 * time.Minute
 )
 
-// Retry wraps p so that failures which may pass are tried again. The sequence
-// it yields announces each new attempt with a [Restart]. A provider that asks
-// for a longer wait than we obey fails at once. A server that loads its model is
-// waited for, which is no attempt and is told with [Waiting].
+// Retry wraps p and retries failures that may pass. The sequence announces each new attempt with a [Restart].
+// If a provider asks for a longer wait than b.Obey, the request fails at once. A server that is loading its
+// model is waited for; that is not an attempt, and the sequence reports it with [Waiting].
 func Retry(p Provider, b Backoff) Provider {
 	b.First = cmp.Or(max(b.First, 0), firstWait)
 	b.Most = cmp.Or(max(b.Most, 0), mostWait)
@@ -87,8 +86,8 @@ func (r retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error
 	}
 }
 
-// once passes one attempt on. goOn is false when the sequence is over: the
-// reply is whole, the consumer left, or ctx ended.
+// once passes on one attempt. goOn is false when the sequence is
+// over: the reply is complete, the consumer left, or ctx ended.
 func (r retrier) once(ctx context.Context, req Request, yield func(Delta, error) bool) (failure error, goOn bool) {
 	for d, err := range r.next.Stream(ctx, req) {
 		if err != nil {
@@ -127,10 +126,9 @@ func (r retrier) wait(failure error, attempt int) (time.Duration, bool) {
 	return d, true
 }
 
-// Fallback wraps p so that, where the model asked for cannot be had, others
-// are tried in turn. Each is announced with a [Restart]. A request that is
-// itself wrong, and a key that is refused, would fail everywhere and are not
-// sent again.
+// Fallback wraps p and tries other models in turn if the requested model is
+// unavailable. It announces each with a [Restart]. It does not resend an invalid
+// request or a request with a rejected key, which would fail everywhere.
 func Fallback(p Provider, models ...string) Provider {
 	if len(models) == 0 {
 		return p
@@ -155,7 +153,7 @@ func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 				return
 			}
 			req.Model = model
-			// The end of a reply says which model it is from, if not the one asked.
+			// The end of a reply names its model, if not the requested one.
 			signed := func(d Delta, err error) bool {
 				if done, ok := d.(Done); ok && model != asked {
 					done.Model = model
@@ -176,5 +174,5 @@ func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 	}
 }
 
-// passing are the failures of one model that another may not have.
+// passing are failures of one model that another may not have.
 var passing = []error{ErrNoModel, ErrOverloaded, ErrLoading, ErrRateLimited, ErrUnreachable, ErrCutOff}

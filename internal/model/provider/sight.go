@@ -12,14 +12,14 @@ import (
 	"coder/internal/core/chat"
 )
 
-// Blind is the models that refused pictures in this process. The zero value is ready for use.
+// Blind tracks the models that rejected images in this process. The zero value is ready for use.
 type Blind struct {
 	mu     sync.Mutex // guards the fields below
 	models map[string]bool
-	bare   map[*chat.Part]chat.Message // messages without their pictures, by those with them
+	bare   map[*chat.Part]chat.Message // messages without images, by the original's first part
 }
 
-// Is reports whether a model refused pictures.
+// Is reports whether a model rejected images.
 func (b *Blind) Is(model string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,10 +35,10 @@ func (b *Blind) learn(model string) {
 	b.models[model] = true
 }
 
-// pictureGone stands where a picture stood that the model does not take.
+// pictureGone replaces an image for a model without vision.
 const pictureGone = chat.Text("[an image was here; this model does not accept images]")
 
-// without is messages without their pictures. The same message always becomes the same.
+// without returns messages without their images. The same message always gives the same result.
 func (b *Blind) without(messages []chat.Message) []chat.Message {
 	if !slices.ContainsFunc(messages, hasImage) {
 		return messages
@@ -69,9 +69,9 @@ func hasImage(m chat.Message) bool {
 	return slices.ContainsFunc(m.Parts, func(p chat.Part) bool { _, ok := p.(chat.Image); return ok })
 }
 
-// Sight wraps p, whose models may not take pictures. One that refuses pictures is not sent any
-// again. Where the pictures are older than the model's last reply the request is sent without
-// them, else the error is [ErrNoImages].
+// Sight wraps p for models that may not support images. A model that rejects an
+// image gets no more images. If the images are older than the model's last reply,
+// Sight resends the request without them; otherwise the error is [ErrNoImages].
 func Sight(p Provider, blind *Blind) Provider { return sight{p, blind} }
 
 type sight struct {
@@ -107,7 +107,7 @@ func (s sight) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] 
 	}
 }
 
-// newImage reports whether the model has not replied since a picture.
+// newImage reports whether an image is newer than the model's last reply.
 func newImage(messages []chat.Message) bool {
 	for _, m := range slices.Backward(messages) {
 		if m.Role == chat.Assistant {
@@ -120,8 +120,8 @@ func newImage(messages []chat.Message) bool {
 	return false
 }
 
-// refusesImages reports whether a server says that a model takes no pictures, rather than that
-// something is wrong with one.
+// refusesImages reports whether a server says that a model
+// supports no images, rather than that an image is invalid.
 func refusesImages(e *Error) bool {
 	if e.Kind == ErrNoImages {
 		return true
@@ -135,7 +135,7 @@ func refusesImages(e *Error) bool {
 
 type imageWordings struct{ refusal, flaw *regexp.Regexp }
 
-// imageWords knows the words of vendors, in lower case.
+// imageWords matches the words of vendors, in lower case.
 var imageWords = sync.OnceValue(func() imageWordings {
 	const image = "(images?|image[_ ]urls?|input_image|image[_ ]inputs?|vision|multi-?modal\\w*|pictures?|pdfs?|documents?|input_file)\\b"
 	return imageWordings{

@@ -7,9 +7,8 @@ import (
 	"coder/internal/core/clip"
 )
 
-// Steady wraps p so that a reply which only repeats itself, as small models'
-// sometimes do, is ended where that is certain, with [StopLoop], and one longer than
-// [LongestReply] where it reaches that, with [StopSize]. The request is abandoned there.
+// Steady wraps p and stops a reply that certainly only repeats itself, as small models sometimes do, with
+// [StopLoop], and a reply that reaches [LongestReply] with [StopSize]. It then abandons the request.
 func Steady(p Provider) Provider { return steady{p} }
 
 type steady struct{ next Provider }
@@ -50,15 +49,15 @@ func (s steady) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 	}
 }
 
-// callCost is what a call takes of a reply besides its arguments: a reply of very
-// many calls is too long, too. A byte of arguments takes argWeight.
+// callCost is the size of a call besides its arguments, so that a reply of very many calls is also too
+// long. A byte of arguments counts argWeight times.
 const (
 	callCost  = 4 << 10
 	argWeight = 4
 )
 
-// within takes the size of d off the room that is left. What does not fit is cut,
-// to nothing where it cannot be cut.
+// within subtracts the size of d from the remaining room. It
+// cuts d to what fits, or to nothing if d cannot be cut.
 func within(d Delta, room *int) (left Delta, fits bool) {
 	switch p := d.(type) {
 	case TextDelta:
@@ -80,7 +79,7 @@ func within(d Delta, room *int) (left Delta, fits bool) {
 			cost += callCost
 		}
 		if *room -= cost; *room < 0 {
-			if argWeight*len(p.Args) < cost { // it begins a call, which would be no use without its arguments
+			if argWeight*len(p.Args) < cost { // it begins a call, which is useless without its arguments
 				return nil, false
 			}
 			p.Args = clip.Head(p.Args, max(0, len(p.Args)+*room/argWeight))
@@ -92,19 +91,19 @@ func within(d Delta, room *int) (left Delta, fits bool) {
 	return left, *room >= 0
 }
 
-// What is certain: a passage of at most so many bytes came so often in a row,
-// and that was so much altogether.
+// These bounds make repetition certain: a passage of at most longestPassage
+// bytes, leastEchoes times in a row, leastEcho bytes in total.
 const (
 	longestPassage = 1 << 10
 	leastEchoes    = 8
 	leastEcho      = 4 << 10
-	echoStep       = 512 // bytes between two looks
+	echoStep       = 512 // bytes between two checks
 )
 
-// echo follows a text and notices when it only repeats itself.
+// echo detects a text that only repeats itself.
 type echo struct {
 	tail    []byte
-	fresh   int // bytes since the last look
+	fresh   int // bytes since the last check
 	endless bool
 }
 
@@ -122,7 +121,7 @@ func (e *echo) add(text string) {
 	}
 }
 
-// repeats reports whether the last n bytes are one passage over and over.
+// repeats reports whether the last n bytes are one passage repeated.
 func (e *echo) repeats(passage, n int) bool {
 	if n > len(e.tail) {
 		return false

@@ -13,10 +13,10 @@ import (
 	"coder/internal/model/transport"
 )
 
-// form writes bodies of this wire.
+// form writes request bodies for this wire.
 type form struct{}
 
-// head is all of a body that comes before the input.
+// head is the part of a body before the input.
 type head = transport.Head[dialect]
 
 func (form) Begin(h head) []byte {
@@ -55,15 +55,14 @@ func (form) Begin(h head) []byte {
 	return append(b, `,"input":[`...)
 }
 
-// state is the calls that have no result yet.
+// state holds the calls without a result.
 type state = transport.Pending
 
-// End answers the calls that nobody answered: this wire refuses a call without
-// a result.
+// End adds a result for every unanswered call: this wire rejects a call without a result.
 func (form) End(_ head, s state) string { return string(append(unanswered(nil, s), `]}`...)) }
 
-// unanswered says of each call without a result that it has none. The call
-// stands before it, so a comma is due.
+// unanswered writes a "no result" result for every call
+// without one. The call comes before it, so a comma is due.
 func unanswered(b []byte, s state) []byte {
 	for _, c := range s {
 		b = appendResult(append(b, ','), c.ID, transport.NoResult)
@@ -71,7 +70,7 @@ func unanswered(b []byte, s state) []byte {
 	return b
 }
 
-// Append writes a message as the items it is made of.
+// Append writes a message as its items.
 func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 	switch m.Role {
 	case chat.Tool:
@@ -131,8 +130,8 @@ func appendResult(b []byte, id, text string) []byte {
 	return append(transport.Quote(b, text), '}')
 }
 
-// appendReply writes what the model said, its reasoning where it stood: such an
-// item has to come back before the one it led to.
+// appendReply writes a model's reply with its reasoning in the
+// original place: a reasoning item must precede the item it led to.
 func appendReply(h head, b []byte, m chat.Message) (_ []byte, s state) {
 	text, calls := m.Text(), m.Calls()
 	said, called := 0, 0
@@ -153,7 +152,7 @@ func appendReply(h head, b []byte, m chat.Message) (_ []byte, s state) {
 	if !h.Dialect.noReasoning {
 		for _, t := range thoughts(m) {
 			until(t.Text, t.Calls)
-			if said < len(text) || called < len(calls) { // it leads to something
+			if said < len(text) || called < len(calls) { // it led to something
 				b = append(transport.Comma(b), t.Item...)
 			}
 		}
@@ -162,20 +161,18 @@ func appendReply(h head, b []byte, m chat.Message) (_ []byte, s state) {
 	return b, s
 }
 
-// reasoningField names reasoning that came over this wire.
+// reasoningField marks reasoning that came over this wire.
 const reasoningField = "responses"
 
-// thought is a reasoning item as it came, and how much text and how many calls
-// came before it.
+// thought is a reasoning item as received, and how much text and how many calls came before it.
 type thought struct {
 	Item  json.RawMessage `json:"item"`
 	Text  int             `json:"text,omitzero"`
 	Calls int             `json:"calls,omitzero"`
 }
 
-// thoughts are the reasoning items of a message that can go back; none if it
-// came another way. Without its content, or a server that keeps it, one is
-// worth nothing.
+// thoughts returns a message's reasoning items that can go back, or none if they came over another
+// wire. An item is useless without its content or a server that stores it.
 func thoughts(m chat.Message) (ts []thought) {
 	for r := range chat.Select[chat.Reasoning](m) {
 		if r.Field != reasoningField || json.Unmarshal(r.Details, &ts) != nil {
@@ -188,7 +185,7 @@ func thoughts(m chat.Message) (ts []thought) {
 	return nil
 }
 
-// longestID is how long an id may be on this wire.
+// longestID is the maximum length of an id on this wire.
 const longestID = 64
 
 func shortID(id string) string {

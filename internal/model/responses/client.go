@@ -1,5 +1,5 @@
-// Package responses speaks to models over OpenAI's Responses wire, keeping
-// nothing at the server: what it wants back is sent back.
+// Package responses implements OpenAI's Responses wire. The server
+// stores nothing: each request sends the whole conversation.
 package responses
 
 import (
@@ -14,20 +14,19 @@ import (
 // Client is a [provider.Provider]. It is safe for concurrent use.
 type Client = transport.Speaker[form, dialect, state]
 
-// dialect is what a server has told us not to say. The zero dialect says all.
+// dialect holds what a server has rejected. The zero dialect omits nothing.
 type dialect struct {
-	noEncrypted bool // it has no encrypted reasoning to include
-	noReasoning bool // it takes no reasoning back
-	noStore     bool // it does not know that parameter
+	noEncrypted bool // rejects including encrypted reasoning
+	noReasoning bool // rejects reasoning in the input
+	noStore     bool // rejects store
 
-	noEffort      bool // its model does not take a level of effort, or not that one
-	noTemperature bool // its model has its own
+	noEffort      bool // rejects a level of effort, or this one
+	noTemperature bool // the model's temperature is fixed
 }
 
 const path = "/responses"
 
-// New returns a client of the server whose base URL goes up to, or includes,
-// /responses.
+// New returns a client of a server. The base URL ends before or with /responses.
 func New(o transport.Options) *Client {
 	return transport.Speak(o, transport.Wire[form, dialect, state]{
 		Name:    "responses",
@@ -40,7 +39,7 @@ func New(o transport.Options) *Client {
 	}, dialect{})
 }
 
-// adapted is what is left of d after a complaint.
+// adapted returns d without what the complaint is about.
 func (d dialect) adapted(req provider.Request, complaint string) dialect {
 	switch {
 	case req.Effort != "" && !d.noEffort && strings.Contains(complaint, "effort"):
@@ -58,7 +57,7 @@ func (d dialect) adapted(req provider.Request, complaint string) dialect {
 	return d
 }
 
-// Rebuild writes the body of a request again; see [transport.Rebuild].
+// Rebuild rewrites the body of a sent request; see [transport.Rebuild].
 func Rebuild(sent chat.Sent, msgs []chat.Message) ([]byte, bool) {
 	return transport.Rebuild[form, dialect, state](sent, msgs, dialect{}, dialect{noReasoning: true})
 }

@@ -19,18 +19,18 @@ type reply struct {
 
 	items    map[int]*item // by the server's index
 	thoughts []thought
-	pondered bool // there is reasoning so far
+	pondered bool // reasoning has come
 	text     int  // bytes of text so far
 	calls    int
 	usage    *chat.Usage
 	stop     provider.Stop // empty until the server said why it stopped
 }
 
-// item is one of the output that is under way.
+// item is an output item that is still arriving.
 type item struct {
 	kind  string
 	runes jsonscan.Joiner
-	said  int // bytes of its text or arguments that were given out
+	said  int // bytes of its text or arguments already emitted
 	call  int // its number among the calls
 	at    thought
 }
@@ -42,7 +42,7 @@ func newReply(put func(provider.Delta)) transport.Decoder {
 // Finished reports whether the server said why it stopped.
 func (r *reply) Finished() bool { return r.stop != "" }
 
-// Decode reads one event, or a whole reply that came without a stream.
+// Decode reads one event, or a whole reply that did not come as a stream.
 func (r *reply) Decode(raw []byte) error {
 	kind := jsonscan.String(jsonscan.Get(raw, "type"))
 	index, _ := jsonscan.Int(jsonscan.Get(raw, "output_index"))
@@ -103,8 +103,7 @@ func (r *reply) start(index int, raw []byte) {
 	}
 }
 
-// close ends an item with the whole of it; a server may have sent nothing of it
-// before.
+// close finishes an item with its full content; the server may have sent none of it before.
 func (r *reply) close(index int, raw []byte) {
 	it := r.items[index]
 	if it == nil {
@@ -144,7 +143,7 @@ func (r *reply) close(index int, raw []byte) {
 				}
 			}
 		}
-		b := []byte{'{'} // the item as the server takes it back
+		b := []byte{'{'} // the item in the form that the server accepts
 		for m := jsonscan.Members(raw); m.Next(); {
 			if string(m.Key) == "status" {
 				continue
@@ -181,7 +180,7 @@ func (r *reply) argue(it *item, args string) {
 	}
 }
 
-// finish notes how the response ended, and what it cost.
+// finish records how the response ended, and its usage.
 func (r *reply) finish(raw []byte) error {
 	if u := jsonscan.Get(raw, "usage"); !jsonscan.IsNull(u) {
 		r.usage = &chat.Usage{
@@ -208,7 +207,7 @@ func (r *reply) finish(raw []byte) error {
 	return nil
 }
 
-// End closes a reply that arrived whole.
+// End finishes a complete reply.
 func (r *reply) End() error {
 	if len(r.thoughts) > 0 {
 		details, err := json.Marshal(r.thoughts)

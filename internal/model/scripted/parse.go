@@ -17,7 +17,7 @@ import (
 // separator is the line between two replies.
 const separator = "---"
 
-// Parse reads a script. Its errors name the line.
+// Parse parses a script. Its errors name the line.
 func Parse(text string) (Script, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("script: not valid UTF-8")
@@ -42,10 +42,10 @@ type parser struct {
 	script Script
 	reply  Reply
 	open   bool    // reply has a verb
-	before []Reply // what the open reply stands in for, the first choice first
+	before []Reply // the alternatives before the open reply, the first choice first
 }
 
-// line reads one line, and the block that belongs to it.
+// line reads one line and its block.
 func (p *parser) line() error {
 	line := p.lines[p.next]
 	p.next++
@@ -67,7 +67,7 @@ func (p *parser) line() error {
 	return p.verb(verb, rest)
 }
 
-// close ends the reply that is open; between two separators there may be none.
+// close ends the open reply; there may be none between two separators.
 func (p *parser) close() error {
 	if !p.open {
 		return nil
@@ -77,7 +77,7 @@ func (p *parser) close() error {
 		return errors.New("no reply follows else")
 	}
 	p.open = false
-	for _, r := range slices.Backward(p.before) { // one reply of this one and those it stands in for
+	for _, r := range slices.Backward(p.before) { // chain the reply to its alternatives
 		other := p.reply
 		r.Else = &other
 		p.reply = r
@@ -89,7 +89,7 @@ func (p *parser) close() error {
 		p.at = p.reply.Line
 		return errors.New("never reached: the reply before it repeats forever")
 	}
-	if p.reply.silent() { // nothing but a repeat: that of the reply before
+	if p.reply.silent() { // nothing but a repeat, which applies to the reply before
 		if n == 0 || p.script[n-1].Repeat != 0 {
 			p.at = p.reply.Line
 			return errors.New("nothing to repeat")
@@ -212,7 +212,7 @@ func (p *parser) step(verb, rest string) (Step, error) {
 	return nil, fmt.Errorf("unknown verb %q; a line starts with say, reason, call, usage, stop, wait, cut, fail, to, want, else or repeat", verb)
 }
 
-// blockMark is the word that will end the block that rest opens, or "".
+// blockMark returns the word that ends the block opened by rest, or "".
 func blockMark(rest string) string {
 	mark, ok := strings.CutPrefix(rest, "<<")
 	if !ok || strings.ContainsFunc(mark, func(r rune) bool {
@@ -223,7 +223,7 @@ func blockMark(rest string) string {
 	return mark
 }
 
-// text is rest itself, or the block of lines it opens, kept verbatim.
+// text returns rest itself, or verbatim the block of lines that it opens.
 func (p *parser) text(rest string) (string, error) {
 	mark := blockMark(strings.TrimSpace(rest))
 	if mark == "" {

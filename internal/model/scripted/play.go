@@ -12,11 +12,11 @@ import (
 	"coder/internal/model/provider"
 )
 
-// player streams one reply. Its methods report whether the stream goes on.
+// player streams one reply. Its methods report whether the stream continues.
 type player struct {
 	ctx   context.Context
 	opt   Options
-	asked int // which request this answers, counted from 1
+	asked int // the number of the request, counted from 1
 	yield func(provider.Delta, error) bool
 
 	said, reasoned bool
@@ -87,7 +87,7 @@ func (p *player) pieces(text string, delta func(string) provider.Delta) bool {
 	return true
 }
 
-// argBytes is how much of a call's arguments comes at a time.
+// argBytes is the size of a fragment of a call's arguments.
 const argBytes = 24
 
 func (p *player) send(d provider.Delta) bool {
@@ -97,7 +97,7 @@ func (p *player) send(d provider.Delta) bool {
 	return p.yield(d, nil)
 }
 
-// fail ends the stream: with the end of the context where that has come.
+// fail ends the stream with err, or with the context's error if the context has ended.
 func (p *player) fail(err error) bool {
 	if p.ctx.Err() != nil {
 		err = p.ctx.Err()
@@ -106,7 +106,7 @@ func (p *player) fail(err error) bool {
 	return false
 }
 
-// failures are the provider errors that words and HTTP statuses name.
+// failures are the provider errors for words and HTTP statuses.
 var failures = map[string]provider.Error{
 	"auth":        {Kind: provider.ErrAuth, Status: 401},
 	"rate":        {Kind: provider.ErrRateLimited, Status: 429, Retryable: true},
@@ -132,7 +132,7 @@ var failures = map[string]provider.Error{
 	"529":         {Kind: provider.ErrOverloaded, Status: 529, Retryable: true},
 }
 
-// failure is the provider error that kind names.
+// failure returns the provider error for kind.
 func failure(kind string) (provider.Error, error) {
 	status, err := strconv.Atoi(kind)
 	name := kind

@@ -7,22 +7,22 @@ import (
 	"coder/internal/model/provider"
 )
 
-// Script is what a model will say, reply by reply.
+// Script is a model's prepared replies.
 type Script []Reply
 
-// Forever as a Reply's Repeat gives the reply to every request that is left.
+// Forever, as a Reply's Repeat, answers all remaining requests with the reply.
 const Forever = -1
 
-// Reply is one answer of the model. The zero Reply says nothing and ends well.
+// Reply is one answer of the model. The zero Reply is empty and ends normally.
 type Reply struct {
-	To     string        // the conversation it is part of begins with this; "" is any other
+	To     string        // text in the first message of its conversations; "" means any other
 	Steps  []Step        // the stream, in order
-	Want   []string      // texts the request must hold
-	Else   *Reply        // given where it does not; nil makes that a failure
-	Usage  *chat.Usage   // nil if the model does not say
+	Want   []string      // texts that the request must contain
+	Else   *Reply        // the reply if it does not contain them; nil means failure
+	Usage  *chat.Usage   // nil if the model does not report it
 	Stop   provider.Stop // "" means by content: tools after a call, else end
-	Repeat int           // how often it is given; 0 means once
-	Line   int           // where it stands in the text it was parsed from
+	Repeat int           // how often to play it; 0 means once
+	Line   int           // its line in the parsed text
 }
 
 // A Step is one of [Say], [Reason], [Call], [Wait], [Cut] or [Fail].
@@ -35,8 +35,8 @@ type (
 	// Reason is thinking, joined like Say.
 	Reason string
 
-	// Call asks for a tool. Args go out as they are, be they JSON or not.
-	// Without HasID the player makes up an id.
+	// Call asks for a tool. Args are sent as is, whether valid
+	// JSON or not. Without HasID the player makes up an id.
 	Call struct {
 		Name  string
 		ID    string
@@ -50,8 +50,7 @@ type (
 	// Cut ends the stream before the reply is whole.
 	Cut struct{ Retry bool }
 
-	// Fail ends the stream with the provider error that Kind names; After is
-	// how long the provider asks us to wait.
+	// Fail ends the stream with the provider error for Kind; After is the wait that the provider asks for.
 	Fail struct {
 		Kind  string
 		After time.Duration
@@ -66,7 +65,7 @@ func (Wait) isStep()   {}
 func (Cut) isStep()    {}
 func (Fail) isStep()   {}
 
-// stop is why the model stops.
+// stop returns why the model stops.
 func (r Reply) stop() provider.Stop {
 	if r.Stop != "" {
 		return r.Stop
@@ -79,7 +78,7 @@ func (r Reply) stop() provider.Stop {
 	return provider.StopEnd
 }
 
-// silent reports whether r has nothing of its own to say.
+// silent reports whether r has no content of its own.
 func (r Reply) silent() bool {
 	return len(r.Steps)+len(r.Want) == 0 && r.Usage == nil && r.Stop == "" && r.To == ""
 }

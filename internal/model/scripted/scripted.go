@@ -1,6 +1,6 @@
-// Package scripted is a provider that plays replies written in advance: in
-// tests, in the demo, and wherever a session is to be seen again without a
-// model. A script is text, one verb a line, replies separated by a line of
+// Package scripted is a provider that plays prepared replies, for tests, the
+// demo, and showing a session again without a model.
+// A script is text, one verb a line, replies separated by a line of
 // three dashes:
 //
 //	# the model looks before it answers
@@ -20,23 +20,23 @@
 //
 //	say TEXT             text of the answer; several lines are joined by newlines
 //	reason TEXT          thinking, likewise
-//	call NAME [id=ID] [ARGS]  a tool call; ARGS go out as they stand, valid or not
+//	call NAME [id=ID] [ARGS]  a tool call; ARGS are sent as is, valid or not
 //	usage IN OUT [CACHED]     token counts
 //	stop end|tools|length|filter  why it stops; by default tools after a call, else end
-//	wait DURATION        silence at this place
-//	cut [retry]          the stream ends here, before the reply is whole
+//	wait DURATION        silence
+//	cut [retry]          the stream ends here, before the reply is complete
 //	fail KIND [after=DURATION] [TEXT]  the provider fails here. KIND is auth, rate,
 //	                     overload, context, quota, model, tools, bad, unreachable or an HTTP status
-//	to TEXT              the reply is for conversations whose first message holds
-//	                     TEXT, and those without it are for the others; each sort
-//	                     is given in order, as if it were a script of its own
-//	want TEXT            what was said since the model's last turn must hold TEXT
-//	else                 what follows is the reply where a want above was not heard
-//	repeat [N]           the reply is given N times, or for ever; alone between
-//	                     separators it is about the reply before
+//	to TEXT              the reply is for conversations whose first message contains
+//	                     TEXT, replies without it are for the others; each sort
+//	                     plays in order, like a separate script
+//	want TEXT            the messages since the model's last turn must contain TEXT
+//	else                 the reply below applies if a want above was not met
+//	repeat [N]           the reply plays N times, or forever; alone between
+//	                     separators it applies to the reply before
 //
-// TEXT and ARGS may be a block, kept verbatim: <<WORD ends the line and a line
-// WORD ends the block. Lines that start with # and blank lines say nothing.
+// TEXT and ARGS may be a block, verbatim: <<WORD ends the line and a line
+// WORD ends the block. Lines that start with # and blank lines are ignored.
 package scripted
 
 import (
@@ -55,23 +55,22 @@ import (
 	"coder/internal/model/provider"
 )
 
-// Options says how a script is played. The zero Options play it in real time.
+// Options configures how a script is played. The zero Options play it in real time.
 type Options struct {
-	// Sleep passes the time of a wait; nil means real time.
+	// Sleep waits for d; nil means real time.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Pieces cuts text into deltas; nil means word by word.
 	Pieces func(text string) []string
 }
 
-// Provider gives the replies of a script in order and remembers what it was
-// asked. It is safe for concurrent use.
+// Provider plays the replies of a script in order and records the requests. It is safe for concurrent use.
 type Provider struct {
 	script Script
 	opt    Options
 
 	mu   sync.Mutex // guards the fields below
 	seen []provider.Request
-	to   map[string]int // how many of them were part of which conversation
+	to   map[string]int // number of requests by conversation
 }
 
 // New returns a provider that plays s from the start.
@@ -92,8 +91,8 @@ func (p *Provider) Seen() []provider.Request {
 	return slices.Clone(p.seen)
 }
 
-// Stream plays the next reply. A request whose context has already ended, or
-// whose sequence nobody reads, takes no reply.
+// Stream plays the next reply. A request whose context has already
+// ended, or whose sequence is never read, uses no reply.
 func (p *Provider) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return func(yield func(provider.Delta, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -115,11 +114,10 @@ func (p *Provider) Stream(ctx context.Context, req provider.Request) iter.Seq2[p
 	}
 }
 
-// answer remembers req as it is now and says how many requests there were and
-// what reply it gets: that of its conversation, or the first of the alternatives
-// that fits.
+// answer saves a copy of req and returns the number of requests and the reply to req: the next of its
+// conversation, or the first alternative that fits.
 func (p *Provider) answer(req provider.Request) (asked int, r Reply, err error) {
-	to := "" // which replies it may get
+	to := "" // the conversation whose replies it gets
 	if len(req.Messages) > 0 {
 		first := req.Messages[0].Text()
 		if i := slices.IndexFunc(p.script, func(r Reply) bool { return r.To != "" && strings.Contains(first, r.To) }); i >= 0 {
@@ -146,7 +144,7 @@ func (p *Provider) answer(req provider.Request) (asked int, r Reply, err error) 
 	return asked, r, err
 }
 
-// reply finds the answer to the n'th request, counted from 1.
+// reply returns the reply to the n'th request, counted from 1.
 func (s Script) reply(n int) (Reply, error) {
 	left, total := n, 0
 	for _, r := range s {
@@ -163,7 +161,7 @@ func (s Script) reply(n int) (Reply, error) {
 	return Reply{}, fmt.Errorf("script: the model was asked for reply %d, but the script has only %d", n, total)
 }
 
-// check reports the first text that r wants and req does not hold.
+// check reports the first text of r.Want that req lacks.
 func (r Reply) check(req provider.Request) error {
 	var said []string // after the last message of the model
 	for _, m := range slices.Backward(req.Messages) {
@@ -186,10 +184,10 @@ func (r Reply) check(req provider.Request) error {
 	return nil
 }
 
-// mostTold bounds how much of a request an error repeats.
+// mostTold limits how much of a request an error repeats.
 const mostTold = 2000
 
-// words cuts s after each run of white space.
+// words splits s after each run of white space.
 func words(s string) []string {
 	var out []string
 	for s != "" {

@@ -7,35 +7,34 @@ import (
 	"sync"
 )
 
-// form is a way to write calls that was found in the text: what it ends with and
-// how what stands in it is read.
+// form is a notation for calls, as found in the text: how it ends and how to read its content.
 type form struct {
 	kind  kind
-	tool  string // the tool that the opening names
-	attrs string // what else the opening says, for arguments
+	tool  string // the tool named in the opening
+	attrs string // attributes of the opening, for arguments
 	close string
 	ends  ender
-	loose bool // ordinary text may look the same: it is text if more text follows, or if it does not fit
-	fits  bool // it must fit the schema
+	loose bool // ordinary text may look the same: it is text if more text follows or if it does not fit
+	fits  bool // the call must fit the schema
 }
 
-// kind is what a form holds.
+// kind is what a form contains.
 type kind int
 
 const (
-	body    kind = iota // calls in any writing
-	args                // the arguments of the tool that is named
-	python              // calls in any writing, Python's too
-	steps               // the name of a tool, and after "Action Input:" its arguments
-	remains             // nothing: what is left of a form whose other half was read or forgotten
-	result              // what only we may write: the model makes it up
+	body    kind = iota // calls in any notation
+	args                // the arguments of the named tool
+	python              // calls in any notation, including Python's
+	steps               // a tool's name, with its arguments after "Action Input:"
+	remains             // nothing: the rest of a form whose other half was read or forgotten
+	result              // a result, which only coder may write: the model made it up
 )
 
-// openers are the bytes that a form may begin with.
+// openers are the bytes that can begin a form.
 const openers = "<[{`AOf✿"
 
-// marks are what models put around calls that their server should have read.
-// Those without a close end with the bracket that they open.
+// marks are the marks that models put around calls and that their server should have parsed. A mark
+// without a close ends at the bracket that closes the one it opened.
 var marks = []struct{ open, close string }{
 	{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}, {"<|tool_call_begin|>", "<|tool_call_end|>"}, // Kimi
 	{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}, {"<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"}, // DeepSeek
@@ -47,23 +46,22 @@ var marks = []struct{ open, close string }{
 	{"✿FUNCTION✿:", "✿RESULT✿"}, // Qwen-Agent
 }
 
-// tags are the elements that hold calls. Those of the second row mean other
-// things elsewhere.
+// tags are the elements that contain calls. The ones in the second row have other meanings elsewhere.
 var (
 	tags      = []string{"tool_use", "tool_call", "tool_code", "tool_calls", "tool_uses", "function_calls", "function_call", "toolcall", "invoke"}
 	looseTags = []string{"function", "tool", "call", "action", "use_tool", "execute_tool"}
 )
 
-// ends are what is left over beside calls.
+// ends are leftovers beside calls.
 var ends = []string{
 	"<|im_end|>", "<|im_start|>assistant", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end|>", "<|call|>", "<|start|>assistant", "</s>",
 	"<end_of_turn>", "<｜end▁of▁sentence｜>", "✿RESULT✿", "[/TOOL_CALLS]", "</function>", "</parameter>", "</arguments>",
 }
 
-// results are what a model writes that does not wait for them.
+// results are the marks of results that a model writes instead of waiting for them.
 var results = []string{"<tool_result", "<tool_response", "<function_result", "<|tool_response", "<｜tool▁output", "[TOOL_RESULTS]", "Observation:"}
 
-// leftovers are ends and the closes of forms.
+// leftovers are the ends and the closes of forms.
 var leftovers = sync.OnceValue(func() []string {
 	all := slices.Clone(ends)
 	for _, m := range marks {
@@ -75,9 +73,9 @@ var leftovers = sync.OnceValue(func() []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 })
 
-// match is the form that text begins with, and how long its opening is.
+// match returns the form that text begins with, and the length of its opening.
 func (s *scanner) match(text string) (f form, n int, is verdict) {
-	if len(s.run) == 0 && s.fences.quoted() || text[0] == 'f' && !s.fresh() { // no letter within words is held back
+	if len(s.run) == 0 && s.fences.quoted() || text[0] == 'f' && !s.fresh() { // never hold back a letter within words
 		return f, 0, no
 	}
 	unsure := false
@@ -144,7 +142,7 @@ func begins(text, with string) verdict {
 	return no
 }
 
-// patterns read the beginnings of forms.
+// patterns match the beginnings of forms.
 type patterns struct{ tag, half, attr, fence, json, halfJSON *regexp.Regexp }
 
 var pattern = sync.OnceValue(func() patterns {
@@ -161,8 +159,7 @@ var pattern = sync.OnceValue(func() patterns {
 	}
 })
 
-// beginsJSON reports whether text begins as a call in JSON does, or a list of
-// calls, or one of Python's.
+// beginsJSON reports whether text begins like a call in JSON, a list of calls, or a list of Python calls.
 func beginsJSON(text string) verdict {
 	switch {
 	case pattern().json.MatchString(text[:min(len(text), 200)]):
@@ -173,8 +170,7 @@ func beginsJSON(text string) verdict {
 	return no
 }
 
-// matchTag is the form of an element: one that holds calls, or one that is named
-// for a tool.
+// matchTag returns the form of an element that contains calls or is named after a tool.
 func (s *scanner) matchTag(text string) (f form, n int, is verdict) {
 	m := pattern().tag.FindStringSubmatch(text[:min(len(text), 1200)])
 	if m == nil {
@@ -188,7 +184,7 @@ func (s *scanner) matchTag(text string) (f form, n int, is verdict) {
 	rest := strings.TrimLeft(text[n:], space)
 	f = form{close: "</" + m[1] + m[2] + ">"}
 	f.ends = until(n, f.close)
-	if m[5] != "" { // it closes itself
+	if m[5] != "" { // self-closing
 		f.close, f.ends = "", func(string, bool) (int, int, bool) { return n, n, true }
 	}
 	isLoose := slices.Contains(looseTags, strings.ToLower(m[2]))
@@ -217,7 +213,7 @@ func (s *scanner) matchTag(text string) (f form, n int, is verdict) {
 	return f, 0, no
 }
 
-// attribute is the value of the first of the attributes that is there.
+// attribute returns the value of the first attribute in names that is present.
 func attribute(attrs string, names ...string) string {
 	for _, name := range names {
 		for _, m := range pattern().attr.FindAllStringSubmatch(attrs, -1) {
@@ -229,10 +225,10 @@ func attribute(attrs string, names ...string) string {
 	return ""
 }
 
-// fenceKinds are what calls in a fence are said to be written in.
+// fenceKinds are the info strings of code fences that may contain calls.
 var fenceKinds = []string{"", "json", "jsonc", "json5", "xml", "text", "plaintext", "tool", "tool_code", "tool_call", "tool_calls", "tool_use", "function", "function_call", "action"}
 
-// matchFence is the form of a code fence that may hold calls.
+// matchFence returns the form of a code fence that may contain calls.
 func matchFence(text string) (f form, n int, is verdict) {
 	m := pattern().fence.FindStringSubmatch(text[:min(len(text), 1000)])
 	if m == nil {
@@ -253,11 +249,11 @@ func matchFence(text string) (f form, n int, is verdict) {
 	return f, n, yes
 }
 
-// ender finds the places where what is open may end, one after the other: the end
-// of what it holds, and the end of what closes it.
+// ender finds the places where the open form may end, one after
+// another: the end of its content, and the end of its close.
 type ender func(text string, final bool) (end, after int, found bool)
 
-// until finds a close.
+// until finds a close mark.
 func until(from int, close string) ender {
 	return func(text string, _ bool) (end, after int, found bool) {
 		i := strings.Index(text[from:], close)
@@ -271,7 +267,7 @@ func until(from int, close string) ender {
 	}
 }
 
-// untilFence finds the line that closes a fence.
+// untilFence finds the line that closes a code fence.
 func untilFence(from int, mark string) ender {
 	return func(text string, final bool) (end, after int, found bool) {
 		for from < len(text) {
@@ -289,7 +285,7 @@ func untilFence(from int, mark string) ender {
 	}
 }
 
-// balanced finds where brackets that were opened are closed again.
+// balanced finds where opened brackets are closed again.
 func balanced(from int) ender {
 	depth, quote := 0, ""
 	return func(text string, final bool) (end, after int, found bool) {

@@ -13,15 +13,15 @@ import (
 	"coder/internal/tool/dialect"
 )
 
-// offer is what calls are held against: the tools, and what was said before.
+// offer is the context for judging calls: the tools and the earlier messages.
 type offer struct {
 	tools   []provider.ToolSpec
 	said    []chat.Message
-	anyName bool // calls of tools that were not offered are calls too
-	native  bool // the model is known to call by the API: only what cannot be ordinary text is a call
+	anyName bool // calls of tools that were not offered count, too
+	native  bool // the model calls tools by the API: only what cannot be ordinary text is a call
 }
 
-// spec is the tool called name, also with something before its name.
+// spec returns the tool called name, also if name has a prefix.
 func (o offer) spec(name string) (provider.ToolSpec, bool) {
 	for _, n := range []string{name, dialect.Bare(name)} {
 		for _, t := range o.tools {
@@ -38,13 +38,12 @@ func (o offer) offered(name string) bool {
 	return ok
 }
 
-// knows reports whether there is a tool of that name, or one of another agent
-// that stands for one there is.
+// knows reports whether name is an offered tool, or another agent's tool that corresponds to one.
 func (o offer) knows(name string) bool {
 	return name != "" && (o.offered(name) || slices.ContainsFunc(dialect.Ours(name), o.offered))
 }
 
-// schema is what is read of a tool's schema.
+// schema is the relevant part of a tool's schema.
 type schema struct {
 	Required   []string `json:"required"`
 	Properties map[string]struct {
@@ -60,8 +59,7 @@ func (o offer) schema(name string) (s schema) {
 	return s
 }
 
-// fits reports whether the arguments of a call are those of its tool, or mean the
-// same in another agent.
+// fits reports whether a call's arguments are those of its tool, or mean the same in another agent.
 func (o offer) fits(c call) bool {
 	if o.fitsOurs(c) {
 		return true
@@ -93,7 +91,7 @@ func (o offer) fitsOurs(c call) bool {
 	return ok
 }
 
-// arguments gathers the arguments of one call.
+// arguments collects the arguments of one call.
 type arguments struct {
 	schema
 	list []string
@@ -103,8 +101,8 @@ func (o offer) arguments(tool string) *arguments { return &arguments{schema: o.s
 
 func (a *arguments) String() string { return "{" + strings.Join(a.list, ", ") + "}" }
 
-// add adds an argument that was written as text: a string where the schema wants
-// one or does not say, else what the text says, if it says something.
+// add adds an argument written as text: as a string if the schema wants
+// one or is silent, otherwise as the value in the text, if it has one.
 func (a *arguments) add(key, text string) {
 	text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(text, "\r"), "\n"), "\n")
 	if data, ok := strings.CutPrefix(strings.TrimSpace(text), "<![CDATA["); ok && strings.HasSuffix(data, "]]>") {
@@ -119,8 +117,7 @@ func (a *arguments) add(key, text string) {
 	a.list = append(a.list, string(jsonx.Must(key))+": "+v)
 }
 
-// python adds the arguments of a call in Python. Those without a name are the
-// required ones, in order.
+// python adds the arguments of a Python call. Arguments without a name are the required ones, in order.
 func (a *arguments) python(text string) bool {
 	r := reader{text: text}
 	for n := 0; ; n++ {
@@ -148,9 +145,8 @@ func (a *arguments) python(text string) bool {
 	}
 }
 
-// example reports whether what is open is no call although it could be read as
-// one: it stands in the middle of a sentence, is introduced as an example, was
-// asked for as one, or repeats what the person or a tool said.
+// example reports whether the open form is not a call although it could be read as one: it is in the middle
+// of a sentence, is introduced as an example, was requested as one, or repeats the user or a tool.
 func (s *scanner) example(final bool) verdict {
 	o, text := s.open, s.all.String()[s.at:]
 	if !s.fresh() && !strings.ContainsAny(lastRune(strings.TrimRight(string(s.fences.line), " \t")), ".!?。！？…") {
@@ -168,14 +164,12 @@ func (s *scanner) example(final bool) verdict {
 	return no
 }
 
-// explained reports whether what is open may be part of an explanation: it is then
-// if text follows.
+// explained reports whether the open form may be part of an explanation; it is one if text follows.
 func (s *scanner) explained() bool {
 	return introduces().explanation.MatchString(s.lineBefore()) || s.asked(asks().explanation)
 }
 
-// lineBefore is the last line before what is open that is not blank; none if that
-// is a call.
+// lineBefore returns the last non-blank line before the open form, or "" if that is a call.
 func (s *scanner) lineBefore() string {
 	if len(s.run) > 0 {
 		return ""
@@ -189,10 +183,10 @@ func lastRune(s string) string {
 	return string(r[max(0, len(r)-1):])
 }
 
-// showing finds what shows that a call is only shown.
+// showing has the patterns that tell whether a call is only shown.
 type showing struct{ call, example, explanation *regexp.Regexp }
 
-// introduces finds lines whose end introduces an example, or an explanation.
+// introduces matches lines that end by introducing an example or an explanation.
 var introduces = sync.OnceValue(func() showing {
 	const end = `[\s:：*_,，。.]*$`
 	return showing{
@@ -202,8 +196,7 @@ var introduces = sync.OnceValue(func() showing {
 	}
 })
 
-// asks finds requests that are about calls, and ask for an example of one or how
-// they are made.
+// asks matches requests about calls that ask for an example or an explanation.
 var asks = sync.OnceValue(func() showing {
 	return showing{
 		call:        regexp.MustCompile(`(?i)(?:tool|function)[ _-]?(?:call|use|invocation)s?|工具调用|函数调用|调用工具`),
@@ -212,7 +205,7 @@ var asks = sync.OnceValue(func() showing {
 	}
 })
 
-// asked reports whether the person's newest words are about calls and ask for that.
+// asked reports whether the user's latest message is about calls and matches what.
 func (o offer) asked(what *regexp.Regexp) bool {
 	for _, m := range slices.Backward(o.said) {
 		if m.Role == chat.User && m.Text() != "" {
@@ -222,8 +215,8 @@ func (o offer) asked(what *regexp.Regexp) bool {
 	return false
 }
 
-// heard reports whether a person or a tool has said what is open before, so that
-// the model quotes it. What cannot be read is never a quotation.
+// heard reports whether the user or a tool wrote the open form before, so
+// that the model quotes it. An unreadable call is never a quotation.
 func (s *scanner) heard(text string) bool {
 	o := s.open
 	if slices.ContainsFunc(o.calls, func(c call) bool { return !json.Valid([]byte(c.args)) }) {
@@ -238,7 +231,7 @@ func (s *scanner) heard(text string) bool {
 		words := []string{m.Text()}
 		for r := range chat.Select[chat.ToolResult](m) {
 			words = append(words, r.Text)
-			var object map[string]any // the strings of a result are what the model read
+			var object map[string]any // the model read the strings of a result
 			if json.Unmarshal([]byte(r.Text), &object) == nil {
 				for _, v := range object {
 					s, _ := v.(string)
@@ -255,5 +248,5 @@ func (s *scanner) heard(text string) bool {
 	return false
 }
 
-// oneSpaced is text with any white space made one space.
+// oneSpaced returns text with every run of white space replaced by one space.
 func oneSpaced(text string) string { return strings.Join(strings.Fields(text), " ") }

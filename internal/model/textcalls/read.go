@@ -11,18 +11,18 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// call is a call as the model wrote it. args need not be JSON.
+// call is a call as the model wrote it. args may be invalid JSON.
 type call struct {
 	name, args string
-	// whole says that it was written as a call and nothing else: if its arguments
-	// do not fit, that is told to the model, not shown to the person.
+	// whole means that the text can only be a call: if its arguments do not
+	// fit, the model gets an error, and the user does not see the text.
 	whole bool
 }
 
 func (c call) same(o call) bool { return c == o }
 
-// read reads what a form holds. Calls of tools that nobody knows are none, nor
-// those that do not fit where they must.
+// read reads the content of a form. Calls of unknown tools do not
+// count, nor do calls that must fit the schema and do not.
 func (s *scanner) read(f form, inner string) (calls []call, ok bool) {
 	switch inner = strings.TrimSpace(inner); f.kind {
 	case args:
@@ -42,7 +42,7 @@ func (s *scanner) read(f form, inner string) (calls []call, ok bool) {
 	})
 }
 
-// readBody reads calls in any writing, one after the other.
+// readBody reads calls in any notation, one after another.
 func (s *scanner) readBody(text string, f form) (calls []call, ok bool) {
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimLeft(text, joints) {
 		var (
@@ -62,7 +62,7 @@ func (s *scanner) readBody(text string, f form) (calls []call, ok bool) {
 			if some, rest, ok = readNamed(text); !ok && f.kind == python {
 				some, rest, ok = s.readPython(text)
 			}
-			if !ok && !f.loose && s.knows(strings.TrimSpace(first)) { // a name and nothing else, or arguments as GLM writes them
+			if !ok && !f.loose && s.knows(strings.TrimSpace(first)) { // a name alone, or arguments in GLM's notation
 				some, rest, ok = s.readKeyed(text)
 			}
 			if !ok && strings.Contains(first, "<") {
@@ -77,7 +77,7 @@ func (s *scanner) readBody(text string, f form) (calls []call, ok bool) {
 	return calls, len(calls) > 0
 }
 
-// readFence reads the fence that text begins with.
+// readFence reads the code fence that text begins with.
 func (s *scanner) readFence(text string, f form) (calls []call, rest string, ok bool) {
 	_, inner, found := strings.Cut(text, "\n")
 	inner, rest, closed := strings.Cut(inner, "\n```")
@@ -91,7 +91,7 @@ func (s *scanner) readFence(text string, f form) (calls []call, rest string, ok 
 	return calls, rest, ok
 }
 
-// withoutFence takes text out of the code fence around all of it.
+// withoutFence removes a code fence around all of text.
 func withoutFence(text string) string {
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "```") || !strings.HasSuffix(text, "```") {
@@ -104,14 +104,14 @@ func withoutFence(text string) string {
 	return strings.TrimSpace(strings.TrimSuffix(body, "```"))
 }
 
-// The names that the parts of a call have in JSON.
+// These are the JSON names for the parts of a call.
 var (
 	nameKeys = []string{"name", "tool", "tool_name", "function_name", "function", "action", "recipient_name"}
 	argsKeys = []string{"arguments", "input", "parameters", "args", "params", "tool_input", "action_input", "kwargs"}
 	moreKeys = []string{"type", "id", "tool_call_id", "index", "thought", "reasoning"}
 )
 
-// readJSON reads one call in JSON, or a list of them in JSON or Python.
+// readJSON reads one call in JSON, or a list of calls in JSON or Python.
 func (s *scanner) readJSON(text string, f form) (calls []call, rest string, ok bool) {
 	v, rest, ok := value(text)
 	if !ok && f.kind == python && text[0] == '[' {
@@ -156,9 +156,8 @@ func (s *scanner) callsIn(v string, f form) (calls []call, ok bool) {
 	return calls, len(calls) > 0
 }
 
-// callIn is the call that an object describes. What is loose must be a call and
-// nothing else; elsewhere arguments may also stand beside the name, or the name
-// may be the key.
+// callIn returns the call that an object describes. In a loose form the object must be a call and
+// nothing else; elsewhere the arguments may also be next to the name, or the name may be the key.
 func (s *scanner) callIn(o map[string]json.RawMessage, f form) (call, bool) {
 	if inner := o["function"]; len(inner) > 0 && inner[0] == '{' {
 		var fn map[string]json.RawMessage
@@ -220,7 +219,7 @@ func (s *scanner) readElement(text string, f form) (calls []call, rest string, o
 	return nil, "", false
 }
 
-// readNested reads a form that stands in another.
+// readNested reads a form inside another form.
 func (s *scanner) readNested(text string) (calls []call, rest string, ok bool) {
 	inner := &scanner{offer: s.offer}
 	f, n, is := inner.match(text)
@@ -239,7 +238,7 @@ func (s *scanner) readNested(text string) (calls []call, rest string, ok bool) {
 	return nil, "", false
 }
 
-// separators stand between the name of a tool and its arguments.
+// separators separate the name of a tool from its arguments.
 var separators = sync.OnceValue(func() *strings.Replacer {
 	return strings.NewReplacer("<|tool_call_argument_begin|>", "\n", "<｜tool▁sep｜>", "\n", "<tool_sep>", "\n", "[ARGS]", "\n",
 		"<|constrain|>json", "\n", "<|message|>", "\n", "✿ARGS✿:", "\n")
@@ -247,7 +246,7 @@ var separators = sync.OnceValue(func() *strings.Replacer {
 
 var named = lazy.Regexp("^(?:function\\s+)?(?:call:|functions\\.|to=functions\\.)?([A-Za-z_][\\w.-]*)(?::\\d+)?(?:\\[CALL_ID\\]\\w+)?\\s*(?:json\\s*)?(?:```(?:json)?)?\\s*\\{")
 
-// readNamed reads a name and an object, with or without something between them.
+// readNamed reads a name and an object, with or without a separator between them.
 func readNamed(text string) (calls []call, rest string, ok bool) {
 	text = separators().Replace(text)
 	m := named().FindStringSubmatchIndex(text)
@@ -279,8 +278,7 @@ func (s *scanner) readKeyed(text string) (calls []call, rest string, ok bool) {
 	return []call{{name: name, args: a.String()}}, rest, rest == "" && (len(a.list) > 0 || s.knows(name))
 }
 
-// readArgs reads the arguments of a tool that was named: an object, elements, or
-// nothing.
+// readArgs reads the arguments of a named tool: an object, elements, or nothing.
 func (s *scanner) readArgs(f form, inner string) (call, bool) {
 	inner = withoutFence(inner)
 	for _, k := range argsKeys {
@@ -327,7 +325,7 @@ func (s *scanner) readArgs(f form, inner string) (call, bool) {
 	return call{name: f.tool, args: a.String()}, true
 }
 
-// cutElement cuts <name>…</name> off the start of text.
+// cutElement cuts <name>…</name> from the start of text.
 func cutElement(text, name string) (body, rest string, ok bool) {
 	if body, ok = strings.CutPrefix(text, "<"+name+">"); !ok {
 		return "", text, false
@@ -335,8 +333,7 @@ func cutElement(text, name string) (body, rest string, ok bool) {
 	return strings.Cut(body, "</"+name+">")
 }
 
-// lastElement is cutElement up to the last close, so that the body may talk about
-// tags.
+// lastElement is cutElement up to the last close, so that the body may mention tags.
 func lastElement(text, name string) (body, rest string, ok bool) {
 	close := "</" + name + ">"
 	body, ok = strings.CutPrefix(text, "<"+name+">")
@@ -349,8 +346,7 @@ func lastElement(text, name string) (body, rest string, ok bool) {
 
 var pythonCall = lazy.Regexp(`^(?:print\()?(?:[A-Za-z_]\w*\s*=\s*)?([A-Za-z_][\w.]*)\(`)
 
-// readPython reads read(path="a", limit=3), several with commas or line breaks
-// between them.
+// readPython reads read(path="a", limit=3), or several calls separated by commas or line breaks.
 func (s *scanner) readPython(text string) (calls []call, rest string, ok bool) {
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimLeft(text, joints) {
 		if strings.HasPrefix(text, "#") || strings.HasPrefix(text, "import ") {
@@ -371,14 +367,13 @@ func (s *scanner) readPython(text string) (calls []call, rest string, ok bool) {
 			return nil, "", false
 		}
 		calls, text = append(calls, call{name: name, args: a.String()}), text[end:]
-		text = strings.TrimPrefix(text, ")") // of print
+		text = strings.TrimPrefix(text, ")") // the close of print
 	}
 	return calls, text, len(calls) > 0
 }
 
-// broken makes what it can of a call that cannot be read: its name, if it has
-// one, with all of the text for arguments. JSON that can be read is none: it
-// lacks what makes a call.
+// broken salvages an unreadable call: its name, if it has one, with the whole text as arguments.
+// Readable JSON does not count: it lacks the parts of a call.
 func (s *scanner) broken(f form, inner string) ([]call, bool) {
 	inner = strings.TrimSpace(inner)
 	name := f.tool
@@ -396,7 +391,7 @@ func (s *scanner) broken(f form, inner string) ([]call, bool) {
 
 var nameOf = lazy.Regexp("^\\s*(?:```\\w*\\s*)?\\[?\\s*(?:<function=\"?([\\w.-]+)|\\{\\s*\"(?:name|tool|tool_name)\"\\s*:\\s*\"([\\w.-]+)\"\\s*,)")
 
-// nameIn finds the name in JSON that is broken elsewhere, or in a function tag.
+// nameIn finds the name in otherwise broken JSON, or in a function tag.
 func nameIn(text string) string {
 	m := nameOf().FindStringSubmatch(text)
 	if m == nil {

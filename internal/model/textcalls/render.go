@@ -13,9 +13,8 @@ import (
 	"coder/internal/model/provider"
 )
 
-// asText returns req as a model is asked that knows tools from its prompt
-// alone: tools are described in the system text, earlier calls and their
-// results are told as text.
+// asText rewrites req for a model that calls tools as text: the system
+// text describes the tools, and earlier calls and results become text.
 func asText(req provider.Request) provider.Request {
 	if len(req.Tools) > 0 {
 		b := bytes.NewBufferString(howTo)
@@ -48,9 +47,8 @@ with the next message, one <tool_result> block per call, in the order of the cal
 These are the tools:
 `
 
-// tell renders calls and results as text. Results, and what the person said
-// right after them, become one message of the user: many models want user and
-// assistant to take turns.
+// tell renders calls and results as text. Results, and a user message right after them, become one user
+// message: many models require user and assistant to alternate.
 func tell(ms []chat.Message) []chat.Message {
 	out := make([]chat.Message, 0, len(ms))
 	afterResults := false
@@ -73,8 +71,8 @@ func tell(ms []chat.Message) []chat.Message {
 	return out
 }
 
-// partsAsText writes calls and results out. A result is wrapped so that nothing
-// in it can end the wrapping.
+// partsAsText renders calls and results as text. It wraps a
+// result so that nothing in it can end the wrapping.
 func partsAsText(parts []chat.Part) (texts []chat.Part) {
 	gap := ""
 	for _, p := range parts {

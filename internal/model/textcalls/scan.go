@@ -5,60 +5,59 @@ import (
 	"strings"
 )
 
-// scanner tells calls from other text as the text arrives. Text is given out
-// as soon as it cannot be part of a call.
+// scanner separates calls from other text as the text arrives. It
+// emits text as soon as the text cannot be part of a call.
 type scanner struct {
 	offer
 
-	all    strings.Builder // what arrived, without the beginning that shed dropped
-	at     int             // what of it was looked at
+	all    strings.Builder // received text, without the beginning that shed dropped
+	at     int             // position in it
 	fences fences
 	open   *opening
-	run    []block // calls with nothing but white space between them; the last ends where we look
+	run    []block // calls separated by white space only; the last ends at the current position
 	calls  []call
-	ended  bool // the rest is of no interest
+	ended  bool // ignore the rest
 
-	out    strings.Builder // text to give out
-	space  []byte          // white space that waits for what comes after it
-	spoke  bool            // text was given out
-	called bool            // a call was taken since
+	out    strings.Builder // text to emit
+	space  []byte          // white space held back until more text comes
+	spoke  bool            // text was emitted
+	called bool            // a call was accepted since
 }
 
-// block is a piece of text that holds calls, or none where it is but the rest of
-// a form.
+// block is a piece of text with calls, or without calls if it is only the rest of a form.
 type block struct {
 	from, to int
 	calls    []call
 	loose    bool // it is text if more text follows
 }
 
-// opening is where a call may begin.
+// opening is a place where a call may begin.
 type opening struct {
 	form
-	length int    // of what opens it
-	tries  int    // how many ends were tried
-	first  int    // the first of them
-	calls  []call // what it holds, once its end is found
-	inner  string // and how it was written
+	length int    // of the opening mark
+	tries  int    // number of ends tried
+	first  int    // the first of the ends
+	calls  []call // its content, once its end is found
+	inner  string // the text of that content
 	end    int
 }
 
-// verdict is what is known of a piece of text.
+// verdict is the state of a decision about a piece of text.
 type verdict int
 
 const (
 	no   verdict = iota
-	more         // it takes more text to know
+	more         // undecided until more text comes
 	yes
 )
 
 const (
-	maxTries = 64        // ends of one opening that are tried
+	maxTries = 64        // ends tried for one opening
 	space    = " \t\r\n" // what separates text from calls
 	joints   = space + ";,"
 )
 
-// feed takes more text and returns what can be given out.
+// feed adds text and returns the text to emit.
 func (s *scanner) feed(text string) string {
 	s.shed()
 	s.all.WriteString(text)
@@ -66,14 +65,13 @@ func (s *scanner) feed(text string) string {
 	return s.given()
 }
 
-// Bounds of the text that is kept: what was looked at matters only for the lines that
-// introduce a call.
+// These bounds limit the text in memory: earlier text matters only for the lines that introduce a call.
 const (
 	maxKept = 1 << 20
 	minKept = 64 << 10
 )
 
-// shed drops the beginning of a long text where no call is open.
+// shed drops the beginning of a long text while no call is open.
 func (s *scanner) shed() {
 	if s.at < maxKept || s.open != nil || len(s.run) > 0 {
 		return
@@ -84,8 +82,7 @@ func (s *scanner) shed() {
 	s.at = minKept
 }
 
-// finish returns what is left of a reply that arrived whole. Where the API sent
-// calls itself those in the text are not taken.
+// finish returns the rest of a complete reply. If the API sent calls itself, calls in the text do not count.
 func (s *scanner) finish(native bool) (text string, calls []call) {
 	s.advance(true)
 	s.decide(native)
@@ -95,8 +92,8 @@ func (s *scanner) finish(native bool) (text string, calls []call) {
 	return s.given(), slices.CompactFunc(s.calls, call.same)
 }
 
-// abandon returns the text that is left of a reply that was cut off. Calls,
-// and what is the start of one, are lost, as native ones would be.
+// abandon returns the rest of the text of a reply that was cut off.
+// Calls and beginnings of calls are lost, as native ones would be.
 func (s *scanner) abandon() string {
 	s.decide(false)
 	rest := s.all.String()[s.at:]
@@ -115,7 +112,7 @@ func (s *scanner) given() string {
 	return text
 }
 
-// say gives out text. White space beside calls becomes one line break.
+// say emits text. White space around calls becomes one line break.
 func (s *scanner) say(text string) {
 	if s.called {
 		text = strings.TrimLeft(text, space)
@@ -135,8 +132,7 @@ func (s *scanner) say(text string) {
 	s.space, s.spoke, s.called = append(s.space[:0], text[len(body):]...), true, false
 }
 
-// decide takes the calls we stand behind for calls: those that are loose are text
-// if more text follows.
+// decide accepts the pending calls. Loose ones become text if more text follows.
 func (s *scanner) decide(textFollows bool) {
 	if len(s.run) == 0 {
 		return
@@ -160,13 +156,13 @@ func (s *scanner) decide(textFollows bool) {
 	}
 }
 
-// put says plain text, and follows its lines.
+// put emits plain text and tracks its code fences.
 func (s *scanner) put(text string) {
 	s.say(text)
 	s.fences.feed(text)
 }
 
-// advance decides as much as can be decided; all of it if the text is final.
+// advance decides as much as possible, or everything if the text is final.
 func (s *scanner) advance(final bool) {
 	for !s.ended && s.at < s.all.Len() {
 		if s.open == nil && !s.findOpening(final) {
@@ -178,8 +174,7 @@ func (s *scanner) advance(final bool) {
 	}
 }
 
-// findOpening passes over text up to where a call may begin. It reports false
-// if there is no such place, or none yet.
+// findOpening skips text up to where a call may begin. It returns false if there is no such place yet.
 func (s *scanner) findOpening(final bool) bool {
 	for {
 		text := s.all.String()[s.at:]
@@ -208,7 +203,7 @@ func (s *scanner) findOpening(final bool) bool {
 	}
 }
 
-// pass takes n bytes for plain text.
+// pass emits the next n bytes as plain text.
 func (s *scanner) pass(n int) {
 	text := s.all.String()[s.at : s.at+n]
 	if len(s.run) > 0 {
@@ -222,15 +217,15 @@ func (s *scanner) pass(n int) {
 	s.at += n
 }
 
-// add takes a block, which ends where we look from now on.
+// add adds a block, whose end becomes the current position.
 func (s *scanner) add(b block) {
 	s.run, s.at, s.open = append(s.run, b), b.to, nil
 }
 
-// fresh reports whether a line begins here, or only calls are before us on it.
+// fresh reports whether the position is at the start of a line, or only calls precede it there.
 func (s *scanner) fresh() bool { return len(s.run) > 0 || s.fences.blank() }
 
-// close looks for the end of what is open.
+// close looks for the end of the open form.
 func (s *scanner) close(final bool) verdict {
 	text, o := s.all.String()[s.at:], s.open
 	for o.end == 0 && o.tries < maxTries {
@@ -259,8 +254,7 @@ func (s *scanner) close(final bool) verdict {
 	return s.closeFinal(text)
 }
 
-// closeFinal decides about what no end makes whole, now that there is no more
-// text.
+// closeFinal decides about an open form without an end, once there is no more text.
 func (s *scanner) closeFinal(text string) verdict {
 	o := s.open
 	inner := text[o.length:]
@@ -279,13 +273,13 @@ func (s *scanner) closeFinal(text string) verdict {
 	return no
 }
 
-// giveUp takes the first n bytes of what is open for text.
+// giveUp treats the first n bytes of the open form as text.
 func (s *scanner) giveUp(n int) {
 	s.open = nil
 	s.pass(n)
 }
 
-// take makes calls of what is open, or text, if it is an example.
+// take turns the open form into calls, or into text if it is an example.
 func (s *scanner) take(final bool) verdict {
 	o := s.open
 	switch is := s.example(final); is {
@@ -300,18 +294,18 @@ func (s *scanner) take(final bool) verdict {
 	return yes
 }
 
-// fences follows the lines of a text and knows whether it is in a code fence.
+// fences tracks whether a text is inside a code fence.
 type fences struct {
-	line  []byte // the start of the line we are on
-	last  byte   // what was passed last
-	mark  byte   // the fence we are in is made of this, so many times
+	line  []byte // the start of the current line
+	last  byte   // the previous byte
+	mark  byte   // the mark of the current fence, repeated count times
 	count int
 }
 
-// lineStart is how much of a line must be seen to know a fence.
+// lineStart is how much of a line is needed to recognize a fence.
 const lineStart = 200
 
-// feed takes more text. A line opens or closes a fence when it ends.
+// feed adds text. A line opens or closes a fence when it ends.
 func (f *fences) feed(text string) {
 	if text != "" {
 		f.last = text[len(text)-1]
@@ -338,7 +332,7 @@ func (f *fences) feed(text string) {
 	}
 }
 
-// fenceRun is the run of backquotes or tildes that line starts with.
+// fenceRun returns the run of backquotes or tildes at the start of line.
 func fenceRun(line string) (mark byte, count int, rest string) {
 	line = strings.TrimLeft(line, " \t")
 	if line == "" || line[0] != '`' && line[0] != '~' {
@@ -348,11 +342,11 @@ func fenceRun(line string) (mark byte, count int, rest string) {
 	return line[0], len(line) - len(rest), rest
 }
 
-// blank reports whether nothing is on the line yet.
+// blank reports whether the current line is blank so far.
 func (f *fences) blank() bool { return strings.TrimSpace(string(f.line)) == "" }
 
-// quoted reports whether what comes next is something that the model shows: it is
-// in a fence or behind a backquote, on a line that is quoted or indented as code.
+// quoted reports whether the model is only showing what follows: it is in a fence or after a backquote,
+// or on a line that is quoted or indented as code.
 func (f *fences) quoted() bool {
 	line := string(f.line)
 	_, count, _ := fenceRun(line)

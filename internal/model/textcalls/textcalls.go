@@ -1,15 +1,14 @@
-// Package textcalls lets models without native tool calls use tools: they write
-// their calls as text, and this package makes of the text what a model with
-// native calls would have sent. Whoever reads the stream sees no difference.
+// Package textcalls lets models without native tool calls use tools. Such models write their calls as text,
+// and this package turns the text into the deltas of native calls. Readers of the stream see no difference.
 //
-// The forms that are understood stand in one table (forms.go), and in testdata
-// with what is made of each. Four things are promised:
+// forms.go lists the supported forms in one table; testdata
+// has examples with their results. The package guarantees:
 //
-//  1. How the text is cut into deltas does not change what is made of it.
-//  2. What is a call is never shown, and what is shown is never a call.
-//  3. What the model merely quotes is never a call: see docs/reference/models.md for the rule.
-//  4. A call that did not arrive whole never runs; one that arrived whole but
-//     cannot be read is a call with broken arguments, so that the model is told.
+//  1. The division of the text into deltas does not change the result.
+//  2. A call is never shown, and shown text is never a call.
+//  3. A call that the model merely quotes is never a call: see docs/reference/models.md for the rule.
+//  4. An incomplete call never runs; a complete but unreadable one is a call with
+//     broken arguments, so that the model gets an error.
 package textcalls
 
 import (
@@ -26,26 +25,25 @@ import (
 	"coder/internal/model/provider"
 )
 
-// Mode says how tools are called.
+// Mode is how the model calls tools.
 type Mode string
 
 // The modes.
 const (
-	Native Mode = "native" // by the API alone
-	Auto   Mode = "auto"   // by the API; calls written as text are understood if it sends none
-	XML    Mode = "xml"    // as text alone: the API never hears of tools
+	Native Mode = "native" // only by the API
+	Auto   Mode = "auto"   // by the API; if it sends no calls, calls written as text count
+	XML    Mode = "xml"    // only as text: the API gets no tools
 )
 
-// Memory keeps from one process to the next how models call tools.
+// Memory saves how models call tools, across processes.
 type Memory interface {
-	// ToolMode is how a model was seen to call tools: [Native], [XML] for one that
-	// writes its calls, or "" if that is not known.
+	// ToolMode returns how a model calls tools: [Native], [XML] for one that writes its calls, or "" if unknown.
 	ToolMode(model string) Mode
 	LearnToolMode(model string, m Mode)
 }
 
-// Wrap returns p with its tools called as mode says. An unknown mode is Native.
-// In [Auto] mode what is learnt of a model is kept in memory, which may be nil.
+// Wrap returns p with its tools called as mode says. An unknown mode counts as Native. In [Auto] mode,
+// memory, which may be nil, stores how each model calls tools.
 func Wrap(p provider.Provider, mode Mode, memory Memory) provider.Provider {
 	if mode != Auto && mode != XML {
 		return p
@@ -63,12 +61,11 @@ type wrapper struct {
 	models map[string]model
 }
 
-// model is what is known of a model: how it is asked, and how it was seen to
-// answer.
+// model is how a model is asked, and how it was seen to answer.
 type model struct{ asked, seen Mode }
 
-// of is what is known of a model. How it is asked does not change within a
-// process, so that what came before stays as it was, unless the server refuses.
+// of returns the state of a model. How it is asked does not change within a process, so that earlier
+// messages stay the same, unless the server rejects tools.
 func (w *wrapper) of(name string) model {
 	if w.mode == XML {
 		return model{asked: XML}
@@ -84,8 +81,8 @@ func (w *wrapper) of(name string) model {
 	return m
 }
 
-// learn keeps how a model called its tools. One that was seen to call natively
-// does not unlearn it by writing once as well.
+// learn saves how a model called its tools. A model seen to
+// call natively stays native even if it also writes a call.
 func (w *wrapper) learn(name string, seen Mode, refused bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,8 +99,8 @@ func (w *wrapper) learn(name string, seen Mode, refused bool) {
 	}
 }
 
-// Stream asks as the mode says. A server that takes no tools is asked again in
-// text, and that is said once.
+// Stream sends req in the mode for the model. If a server rejects
+// tools, Stream sends req again as text and reports that once.
 func (w *wrapper) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return func(yield func(provider.Delta, error) bool) {
 		m := w.of(req.Model)
@@ -125,7 +122,7 @@ func (w *wrapper) Stream(ctx context.Context, req provider.Request) iter.Seq2[pr
 	}
 }
 
-// once passes one reply on. A refusal of tools is returned instead.
+// once passes on one reply. It returns an error instead if the server rejects tools.
 func (w *wrapper) once(ctx context.Context, req provider.Request, m model, yield func(provider.Delta, error) bool) (refusal error, goOn bool) {
 	sent := req
 	if m.asked == XML {
@@ -151,11 +148,11 @@ func (w *wrapper) once(ctx context.Context, req provider.Request, m model, yield
 	return nil, true
 }
 
-// recent is how many messages an id is made from. Each holds the ids of the
-// calls before it, so that ids differ for as long as the conversation grows.
+// recent is how many messages an id is computed from. Each has the ids of the calls before it, so that
+// ids differ as long as the conversation grows.
 const recent = 4
 
-// ids returns a function that makes up the id of the reply's n'th call.
+// ids returns a function that makes the id of the reply's n'th call.
 func (w *wrapper) ids(req provider.Request) func(n int) string {
 	h := sha256.New()
 	fmt.Fprintln(h, w.asks.Add(1), len(req.Messages))
@@ -172,15 +169,15 @@ func (w *wrapper) ids(req provider.Request) func(n int) string {
 	return func(n int) string { return fmt.Sprintf("text_%s_%d", base, n) }
 }
 
-// filter passes a reply on with the calls in its text turned into calls. Its
-// methods report whether the consumer wants more.
+// filter passes on a reply and turns calls in its text into
+// calls. Its methods report whether the consumer wants more.
 type filter struct {
 	offer
-	asText bool // so the request was
+	asText bool // the request was sent as text
 	yield  func(provider.Delta, error) bool
 	ids    func(n int) string
 	scan   *scanner
-	byAPI  bool // the API sends calls itself, and those in the text are not taken
+	byAPI  bool // the API sends calls itself; calls in the text do not count
 	used   Mode // how the reply calls tools
 }
 
@@ -221,7 +218,7 @@ func (f *filter) finish(d provider.Done) bool {
 	return f.yield(f.signed(d), nil)
 }
 
-// signed is d, which says how the request was put if it is the end.
+// signed returns d; a Done delta records whether the request was sent as text.
 func (f *filter) signed(d provider.Delta) provider.Delta {
 	if end, ok := d.(provider.Done); ok && f.asText && end.Sent != nil {
 		sent := *end.Sent
@@ -231,7 +228,7 @@ func (f *filter) signed(d provider.Delta) provider.Delta {
 	return d
 }
 
-// Told are messages as a model is told them that writes its calls as text.
+// Told returns messages in the form for a model that writes its calls as text.
 func Told(ms []chat.Message) []chat.Message { return tell(ms) }
 
 func (f *filter) say(text string) bool {

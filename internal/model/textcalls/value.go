@@ -7,9 +7,8 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// value reads the value that text begins with: JSON, or what models write for
-// it, with line breaks in strings, quotes of other kinds, commas too many, and
-// Python's words.
+// value reads the value at the start of text: JSON, or what models write instead, with line breaks in
+// strings, other quotes, extra commas, and Python's words.
 func value(text string) (v, rest string, ok bool) {
 	text = strings.TrimLeft(text, space)
 	d := json.NewDecoder(strings.NewReader(text))
@@ -22,15 +21,15 @@ func value(text string) (v, rest string, ok bool) {
 	return v, r.text, ok
 }
 
-// reader reads values that are not quite JSON off the start of a text.
+// reader reads values that are almost JSON from the start of a text.
 type reader struct{ text string }
 
-// maxDepth bounds how deep values may stand in others.
+// maxDepth is the maximum nesting depth of values.
 const maxDepth = 50
 
 func (r *reader) skip() { r.text = strings.TrimLeft(r.text, space) }
 
-// is cuts s off, if it comes next.
+// is consumes s if it comes next.
 func (r *reader) is(s string) bool {
 	r.skip()
 	rest, ok := strings.CutPrefix(r.text, s)
@@ -92,7 +91,7 @@ func (r *reader) list(open, close string, depth int, item func() (string, bool))
 	return open + strings.Join(items, ", ") + close, true
 }
 
-// key reads the name of a member, which may lack its quotes.
+// key reads the name of a member, with or without quotes.
 func (r *reader) key() (string, bool) {
 	r.skip()
 	if s, ok := r.string(); ok {
@@ -107,7 +106,7 @@ func (r *reader) key() (string, bool) {
 	return k, n > 0
 }
 
-// string reads a string in quotes of any kind.
+// string reads a string with any kind of quotes.
 func (r *reader) string() (string, bool) {
 	text := r.text
 	raw := strings.HasPrefix(text, `r"`) || strings.HasPrefix(text, "r'")
@@ -141,12 +140,12 @@ func (r *reader) string() (string, bool) {
 	return "", false
 }
 
-// unescape reads what a backslash begins, and how long it is.
+// unescape decodes an escape sequence and returns its length.
 func unescape(text string) (string, int) {
 	n := 2
 	if text[1] == 'u' && len(text) >= 6 {
 		if n = 6; len(text) >= 12 && text[6:8] == `\u` {
-			n = 12 // two of them may be one rune
+			n = 12 // two escapes may form one rune
 		}
 	}
 	var s string
@@ -162,5 +161,5 @@ func unescape(text string) (string, int) {
 	return text[:2], 2
 }
 
-// words are Python's, and JSON's.
+// words are the literals of Python and JSON.
 var words = map[string]string{"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}

@@ -1,14 +1,12 @@
-// Package transport is what any wire to a model needs: connections, proxies and
-// certificates, patience with silent servers, the reading of replies in
-// whatever form they come, and the meaning of failures.
+// Package transport has the common parts of all wires: connections, proxies and certificates, timeouts
+// for silent servers, the reading of replies in any form, and the classification of failures.
 //
-// A [Wire] adds where and how its servers are asked, a [Form] how a request is
-// put, and a [Decoder] how the values that come back become deltas.
+// A [Wire] says where and how to ask its servers, a [Form] writes
+// requests, and a [Decoder] turns the received values into deltas.
 //
-// Whatever the network does, a reply either arrives whole and ends in Done, or
-// ends in one error that says what went wrong and whether to try again. A line
-// or a rune cut in half is never decoded. Only the origin the user named is
-// sent the conversation and the key, and no error text holds the key.
+// Whatever the network does, a reply either arrives complete and ends in Done, or ends in one error
+// that says what went wrong and whether to retry. A line or rune cut in half is never decoded. Only the
+// origin that the user named receives the conversation and the key, and no error text contains the key.
 package transport
 
 import (
@@ -27,37 +25,37 @@ import (
 	"coder/internal/model/provider"
 )
 
-// Options say where a model is and how to reach it.
+// Options configures a connection to a model's server.
 type Options struct {
-	BaseURL   string            // as the person wrote it; see [Endpoint]
-	APIKey    string            // which the wire sends; may be empty
-	KeyHeader string            // that carries the key; empty means the wire's own
-	Headers   map[string]string // sent besides, and instead of our own
-	CA        []byte            // certificates to trust besides the system's, in PEM form
+	BaseURL   string            // as the user wrote it; see [Endpoint]
+	APIKey    string            // sent by the wire; may be empty
+	KeyHeader string            // the header for the key; empty means the wire's own
+	Headers   map[string]string // additional headers, which override coder's own
+	CA        []byte            // additional trusted certificates, in PEM form
 
-	// FreshKey, if set, gives the key of the API instead: one that is not the
-	// refused one, unless there is no other. It is asked for each request.
+	// FreshKey, if set, returns the API key instead: not the refused
+	// one, unless there is no other. It is called for each request.
 	FreshKey func(ctx context.Context, refused string) (string, error)
 
-	Query         map[string]string // parameters of each address, besides our own
-	Cert, CertKey []byte            // shown to the server, in PEM form; none if empty
+	Query         map[string]string // parameters of each address, besides coder's own
+	Cert, CertKey []byte            // client certificate, in PEM form; none if empty
 
-	Timeout         time.Duration // for the whole of a reply; zero means none
+	Timeout         time.Duration // for the whole reply; zero means none
 	IdleTimeout     time.Duration // of silence, headers included; zero means none
-	ProgressTimeout time.Duration // without progress, though there may be signs of life; zero means none
+	ProgressTimeout time.Duration // without progress, even if the server shows signs of life; zero means none
 
 	// Proxy chooses a proxy for a request, as [http.Transport] does; nil means none.
 	Proxy func(*http.Request) (*url.URL, error)
 
-	Server        string // what the server will call itself, if that is known
-	SendReasoning bool   // give thinking back to the server it came from
+	Server        string // what the server will call itself, if known
+	SendReasoning bool   // send thinking back to the server it came from
 	UserAgent     string
 
-	// Now tells the time, for servers that say until when to wait and do not
-	// say what time it is; nil means that such a date is not understood.
+	// Now returns the current time, for servers that name a time to wait until
+	// but not their own time; nil means that coder ignores such times.
 	Now func() time.Time
 
-	// RoundTripper is used instead of connections of our own; nil means those.
+	// RoundTripper replaces coder's own connections; nil means coder's own.
 	RoundTripper http.RoundTripper
 }
 
@@ -65,14 +63,13 @@ type Options struct {
 type Client struct {
 	opt     Options
 	secrets []string
-	http    func() (*http.Client, error) // made when first needed
+	http    func() (*http.Client, error) // created on first use
 	server  atomic.Pointer[string]       // what the server calls itself
-	slow    atomic.Int32                 // how often it was silent for too long before a reply began
+	slow    atomic.Int32                 // how often it was silent for too long before a reply
 	keys    keys
 }
 
-// New returns a client. It does nothing until it is asked something; what is
-// wrong with the options is told then.
+// New returns a client. It does nothing until the first request, which reports errors in the options.
 func New(o Options) *Client {
 	c := &Client{opt: o, secrets: secrets(o)}
 	if o.Server != "" {
@@ -89,9 +86,8 @@ func (c *Client) CloseIdle() {
 	}
 }
 
-// setKey puts the key into h: behind prefix in the header that the wire has for
-// it, or alone in the one that the person named. In Authorization it is a bearer's,
-// unless it says itself what it is.
+// setKey puts the key into h: after prefix in the wire's header, or alone in the header that the user
+// named. In Authorization the key is a bearer token, unless it names its own scheme.
 func (o Options) setKey(h http.Header, name, prefix string) {
 	switch {
 	case o.FreshKey != nil:
@@ -107,10 +103,10 @@ func (o Options) setKey(h http.Header, name, prefix string) {
 	}
 }
 
-// ModelPlace stands in a base URL for the name of the model.
+// ModelPlace is the placeholder for the model's name in a base URL.
 const ModelPlace = "{model}"
 
-// Request is what a wire asks of a server. It can be sent more than once.
+// Request is a wire's HTTP request. It can be sent more than once.
 type Request struct {
 	Method string
 	URL    *url.URL
@@ -119,21 +115,19 @@ type Request struct {
 	Length int64                         // of the body
 }
 
-// A Decoder makes the deltas of one reply.
+// A Decoder produces the deltas of one reply.
 type Decoder interface {
-	// Decode reads one JSON value: the data of an event, or a reply that came
-	// without a stream. Its error is what the server says went wrong, or
-	// [io.EOF] if that was the last event.
+	// Decode reads one JSON value: the data of an event, or a reply that did not come as a stream. It
+	// returns the failure that the server reports, or [io.EOF] if this was the last event.
 	Decode(data []byte) error
-	// Finished reports whether the model has said why it stopped, or that it
-	// failed: nothing is missing if the stream ends here.
+	// Finished reports whether the model has said why it stopped or that it
+	// failed: the reply is complete even if the stream ends here.
 	Finished() bool
-	// End gives out what was held back, and Done. Its error is that of a reply
-	// which says nothing.
+	// End emits what was held back, and Done. It returns an error if the reply is empty.
 	End() error
 }
 
-// Endpoint is the address of path under a base URL, which may include it.
+// Endpoint returns the address of path under a base URL, which may already include path.
 func Endpoint(base, path string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -143,10 +137,10 @@ func Endpoint(base, path string) (*url.URL, error) {
 	return u, nil
 }
 
-// errLeft says that the consumer wants no more.
+// errLeft means that the consumer wants no more.
 var errLeft = errors.New("left")
 
-// hide takes the key out of what a server said.
+// hide masks the key in a server's message.
 func (c *Client) hide(err error) error {
 	if e, ok := errors.AsType[*provider.Error](err); ok && e.Err != nil {
 		if text := hide(e.Err.Error(), append(c.keys.seen(), c.secrets...)); text != e.Err.Error() {
@@ -156,8 +150,7 @@ func (c *Client) hide(err error) error {
 	return err
 }
 
-// exchange sends one request and emits the reply, as the decoder that is made
-// for it has it.
+// exchange sends one request and emits the reply as decoded by decoder.
 func (c *Client) exchange(ctx context.Context, req Request, decoder func(put func(provider.Delta)) Decoder, emit func(provider.Delta) bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -183,10 +176,10 @@ func (c *Client) exchange(ctx context.Context, req Request, decoder func(put fun
 	return x.receive(resp.Body)
 }
 
-// mostOfBody is how much of an answer that is no stream is read.
+// mostOfBody limits how much of a non-streamed answer is read.
 const mostOfBody = 16 << 20
 
-// Get asks for something that is not a reply, once.
+// Get sends one request for something other than a reply.
 func (c *Client) Get(ctx context.Context, u *url.URL, header http.Header) ([]byte, error) {
 	var body []byte
 	err := c.withKey(ctx, Request{Method: http.MethodGet, URL: u, Header: header}, func(r Request) (err error) {
@@ -224,11 +217,10 @@ func (c *Client) get(ctx context.Context, r Request) ([]byte, error) {
 	return body, nil
 }
 
-// badRequest is the error of a request that no server has seen.
+// badRequest returns an error for a request that was not sent.
 func badRequest(err error) error { return say(provider.ErrBadRequest, false, err, "%s", err) }
 
-// request makes the HTTP request. It may be sent again on a fresh connection
-// if one kept from before turns out to be dead.
+// request builds the HTTP request. It may be resent on a fresh connection if a kept one turns out to be dead.
 func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, c.withQuery(r.URL).String(), nil)
 	if err != nil {
@@ -240,7 +232,7 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 		if req.Body, err = r.Body(); err != nil {
 			return nil, err
 		}
-		req.Header["Idempotency-Key"] = nil // not sent: tells net/http that it may send the request again
+		req.Header["Idempotency-Key"] = nil // sends no header, but lets net/http resend the request
 	}
 	if c.opt.UserAgent != "" {
 		req.Header.Set("User-Agent", c.opt.UserAgent)
@@ -255,29 +247,29 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 type exchange struct {
 	client     *Client
 	caller     context.Context // the consumer's
-	ctx        context.Context // ours inside it, which patience may end
+	ctx        context.Context // a child context, which patience may cancel
 	cancel     context.CancelCauseFunc
 	patience   *patience
 	route      route
 	body       io.Reader // of the response
 	decoder    Decoder
 	emit       func(provider.Delta) bool
-	left, done bool // the consumer wants no more; it has all of the reply
-	begun      bool // something of the reply is there
+	left, done bool // the consumer wants no more; the consumer has the whole reply
+	begun      bool // part of the reply has come
 	waiting    provider.Waiting
-	tick       *time.Ticker // when it is told that something is waited for
-	moved      bool         // there was progress since the last read
-	text       []byte       // came already and is not passed on yet
+	tick       *time.Ticker // when to report that the reply has not come
+	moved      bool         // progress since the last read
+	text       []byte       // received but not passed on yet
 }
 
-// progress notes that more of the reply is there.
+// progress records that more of the reply has come.
 func (x *exchange) progress() {
 	x.moved = true
 	x.patience.progress()
 }
 
-// put passes a delta on. Text waits for the text that came with it, so that what
-// arrives faster than it can be shown costs by the read and not by the piece.
+// put passes on a delta. It merges text that came together: text that arrives faster than it can be
+// shown then costs per read, not per piece.
 func (x *exchange) put(d provider.Delta) {
 	if x.left {
 		return
@@ -304,13 +296,13 @@ func (x *exchange) put(d provider.Delta) {
 	x.left = !x.emit(d)
 }
 
-// begin notes that the model has said more.
+// begin records that the model has written more.
 func (x *exchange) begin() {
 	x.begun, x.moved = true, true
 	x.patience.begun()
 }
 
-// flush passes on the text that came and reports whether more is wanted.
+// flush passes on the received text and reports whether the consumer wants more.
 func (x *exchange) flush() bool {
 	if len(x.text) > 0 && !x.left {
 		x.left = !x.emit(provider.TextDelta(x.text))
@@ -319,13 +311,11 @@ func (x *exchange) flush() bool {
 	return !x.left && x.caller.Err() == nil
 }
 
-// mostResent is how often a request is sent again because the connection kept
-// for it was dead.
+// mostResent limits how often a request is resent because a kept connection was dead.
 const mostResent = 2
 
-// send sends r and waits for the headers. A connection kept from before may
-// have died since: that is found out by using it, and says nothing about the
-// server.
+// send sends r and waits for the headers. A kept connection may have died since: only its use shows
+// that, and its death says nothing about the server.
 func (x *exchange) send(r Request) (*http.Response, error) {
 	h, err := x.client.http()
 	if err != nil {
@@ -351,12 +341,11 @@ func (x *exchange) send(r Request) (*http.Response, error) {
 		case !kept || resent == mostResent || !errors.Is(x.why(err, x.route.unanswered), provider.ErrCutOff) || x.ctx.Err() != nil:
 			return nil, x.why(err, x.unanswered)
 		}
-		h.CloseIdleConnections() // the others are no younger
+		h.CloseIdleConnections() // the other connections are no younger
 	}
 }
 
-// why finds the reason of a failure: the caller's, ours, or the network's, as
-// explained by network.
+// why returns the reason of a failure: the caller's, coder's own, or the network's, as explained by network.
 func (x *exchange) why(err error, network func(error) error) error {
 	switch cause := context.Cause(x.ctx); cause {
 	case nil:
@@ -380,14 +369,14 @@ func (x *exchange) why(err error, network func(error) error) error {
 	}
 }
 
-// mostOfRefusal is how much of an error body is read.
+// mostOfRefusal limits how much of an error body is read.
 const mostOfRefusal = 64 << 10
 
-// refused explains a status that is not success.
+// refused explains an unsuccessful status.
 func (x *exchange) refused(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, mostOfRefusal)) // half an explanation is better than none
 	switch cause := context.Cause(x.ctx); cause {
-	case nil, errSilent, errQuiet, errSlow: // however long the explanation takes: the status is known
+	case nil, errSilent, errQuiet, errSlow: // the explanation may be slow: the status is known
 	default:
 		return x.why(cause, nil)
 	}

@@ -20,19 +20,18 @@ import (
 	"coder/internal/model/provider"
 )
 
-// fault is what a server says about a failure.
+// fault is a server's description of a failure.
 type fault struct {
-	text   string        // its message to people
-	upward string        // the message of the server behind it
+	text   string        // its message
+	upward string        // the message of the upstream server
 	labels string        // types and codes
-	status int           // an HTTP status named in the words
-	plain  bool          // it was not JSON: hardly the words of an API
-	wait   time.Duration // how long it asks us to wait
-	window int           // tokens that it takes
+	status int           // an HTTP status in the message
+	plain  bool          // not JSON: probably not from an API
+	wait   time.Duration // the requested wait
+	window int           // the model's window in tokens
 }
 
-// readFault makes sense of an error body: the object of OpenAI and its many
-// relatives, a string, a page, or nothing.
+// readFault parses an error body: OpenAI's object or one of its many variants, a string, a page, or nothing.
 func readFault(body []byte) fault {
 	f := fault{plain: !jsonscan.Complete(body)}
 	switch {
@@ -53,11 +52,11 @@ func readFault(body []byte) fault {
 	return f
 }
 
-// wrappings is how deep an error may be wrapped.
+// wrappings is how deep an error may be nested.
 const wrappings = 6
 
 func (f *fault) read(raw []byte, depth int) {
-	if jsonscan.IsString(raw) && f.text == "" { // the first message is kept
+	if jsonscan.IsString(raw) && f.text == "" { // the first message counts
 		f.text = CleanLine(jsonscan.String(raw))
 	}
 	if depth > wrappings {
@@ -78,7 +77,7 @@ func (f *fault) read(raw []byte, depth int) {
 			}
 		case "n_ctx": // llama.cpp
 			f.window = tokens(jsonscan.Figure(m.Val))
-		case "metadata": // what OpenRouter passes on from the server behind it
+		case "metadata": // OpenRouter's copy of the upstream server's error
 			if up := jsonscan.String(jsonscan.Get(m.Val, "raw")); jsonscan.Complete([]byte(up)) {
 				inner := readFault([]byte(up))
 				f.upward, f.labels, f.window = inner.text, f.labels+inner.labels, inner.window
@@ -89,7 +88,7 @@ func (f *fault) read(raw []byte, depth int) {
 			if s := jsonscan.Figure(m.Val); s > 0 {
 				f.wait = seconds(s)
 			}
-		case "details": // the delay that Google adds to its errors
+		case "details": // the delay in Google's errors
 			for e := jsonscan.Elements(m.Val); e.Next(); {
 				if d, err := time.ParseDuration(jsonscan.String(jsonscan.Get(e.Val, "retryDelay"))); err == nil && d > 0 {
 					f.wait = d
@@ -99,14 +98,14 @@ func (f *fault) read(raw []byte, depth int) {
 	}
 }
 
-// InBand is the error that a server reports inside a reply of status 200. It
-// counts as the same HTTP error would.
+// InBand returns the error that a server reports inside a reply
+// with status 200. It counts like the same HTTP error.
 func InBand(raw []byte) error {
 	f := readFault(raw)
 	if f.status != 0 {
 		return classify(f.status, f)
 	}
-	status := http.StatusInternalServerError // one that does not say why it failed may succeed later
+	status := http.StatusInternalServerError // an error without a reason may be temporary
 	for _, l := range likelyStatuses {
 		if strings.Contains(f.labels, l.label) {
 			status = l.status
@@ -114,11 +113,11 @@ func InBand(raw []byte) error {
 		}
 	}
 	e := classify(status, f)
-	e.Status = 0 // it is our guess
+	e.Status = 0 // only a guess
 	return e
 }
 
-// likelyStatuses are those that would have gone with labels.
+// likelyStatuses are the HTTP statuses that usually go with labels.
 var likelyStatuses = []struct {
 	label  string
 	status int
@@ -141,10 +140,10 @@ var likelyStatuses = []struct {
 	{"exceed_context", http.StatusBadRequest},
 }
 
-// statusOverloaded is what some vendors answer when they have too much to do.
+// statusOverloaded is the status that some vendors use for overload.
 const statusOverloaded = 529
 
-// classify says what kind of failure f is and whether it may pass.
+// classify determines the kind of failure f and whether it may pass.
 func classify(status int, f fault) *provider.Error {
 	f.text = cmp.Or(sanitize.Theirs(f.text), http.StatusText(status), "no reason given")
 	e := &provider.Error{Status: status, RetryAfter: f.wait}
@@ -162,8 +161,8 @@ func (f fault) kind(status int) (kind error, retryable bool) {
 	p := faultPatterns()
 	all := f.labels + " " + strings.ToLower(f.text)
 	client := status >= 400 && status < 500
-	// Google uses the same sentence for a quota that is used up and for one that
-	// comes back by itself, and says then how long to wait.
+	// Google uses one sentence for a quota that is used up and for a limit that ends by itself; only for
+	// the latter does it say how long to wait.
 	usedUp := strings.Contains(f.labels, "insufficient_quota") ||
 		f.wait == 0 && !strings.Contains(f.labels, "resource_exhausted") && p.quota.MatchString(all)
 	switch {
@@ -198,7 +197,7 @@ func (f fault) kind(status int) (kind error, retryable bool) {
 
 type wordings struct{ noTools, tooLong, quota, badKey, noModel, wantsTLS, loading *regexp.Regexp }
 
-// faultPatterns knows the words vendors use, in lower case.
+// faultPatterns matches the words of vendors, in lower case.
 var faultPatterns = sync.OnceValue(func() wordings {
 	any := func(alternatives ...string) *regexp.Regexp {
 		return regexp.MustCompile(strings.Join(alternatives, "|"))
@@ -253,8 +252,8 @@ var faultPatterns = sync.OnceValue(func() wordings {
 	}
 })
 
-// windowPatterns are the words in which servers say how many tokens they take,
-// in lower case and with the figure as their group.
+// windowPatterns match the sentences in which servers report
+// their window, in lower case, with the figure as the group.
 var windowPatterns = sync.OnceValue(func() (list []*regexp.Regexp) {
 	for _, words := range []string{
 		`(?:context|prompt|model|sequence) (?:length|window|size|limit)(?: is| of| to|:)?(?: only| at most)? \(?(\d+)`,
@@ -271,24 +270,22 @@ var windowPatterns = sync.OnceValue(func() (list []*regexp.Regexp) {
 	return list
 })
 
-// windowIn is how many tokens a server takes, by what it says to one who sent
-// more; 0 if it does not say.
+// windowIn returns the server's window in tokens from its refusal of a longer request; 0 if it is not stated.
 func windowIn(text string) int {
 	text = textPatterns().thousands.ReplaceAllString(strings.ToLower(text), "$1$2")
 	for _, p := range windowPatterns() {
 		if m := p.FindStringSubmatch(text); m != nil {
-			n, _ := strconv.ParseFloat(m[1], 64) // digits
+			n, _ := strconv.ParseFloat(m[1], 64) // digits only
 			return tokens(n)
 		}
 	}
 	return 0
 }
 
-// longestText is how many bytes of what a server says about a failure are kept.
+// longestText limits how many bytes of a server's error message are kept.
 const longestText = 500
 
-// CleanLine makes one line of a server's words: no control characters, nothing
-// invisible, and not too long.
+// CleanLine makes a server's message one line: no control characters, nothing invisible, and not too long.
 func CleanLine(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), 20*longestText)], "\uFFFD")
 	if strings.Contains(s, "\x1b") {
@@ -326,9 +323,8 @@ func words(page []byte) string {
 
 type patterns struct{ unread, tag, escape, thousands *regexp.Regexp }
 
-// textPatterns finds what is not for reading: in a page, where an element or
-// tag that never ends goes on to the end, in text meant for a terminal, and in
-// figures.
+// textPatterns matches unreadable parts: of a page, where an unclosed element or tag extends to the
+// end, of text for a terminal, and of figures.
 var textPatterns = sync.OnceValue(func() patterns {
 	return patterns{
 		unread:    regexp.MustCompile(`(?is)<!--.*?(-->|$)|<script\b.*?(</script\s*>|$)|<style\b.*?(</style\s*>|$)`),
@@ -338,14 +334,14 @@ var textPatterns = sync.OnceValue(func() patterns {
 	}
 })
 
-// shortestSecret is the length from which a secret can be told from a word. One
-// shorter than plainSecret is only known where it stands by itself.
+// shortestSecret is the length from which a secret differs from a word. A secret shorter than
+// plainSecret is recognized only on its own.
 const (
 	shortestSecret = 8
 	plainSecret    = 16
 )
 
-// secrets are the values no error may show.
+// secrets are the values that no error may show.
 func secrets(o Options) []string {
 	var s []string
 	if key := strings.TrimSpace(o.APIKey); len(key) >= shortestSecret {
@@ -365,8 +361,7 @@ func secrets(o Options) []string {
 	return s
 }
 
-// hide removes secrets from text about to be shown, also one that was cut off
-// with the end of the text.
+// hide masks secrets in text before it is shown, including a secret cut off at the end of the text.
 func hide(text string, secrets []string) string {
 	for _, s := range secrets {
 		text = maskSecret(text, s)
@@ -381,7 +376,7 @@ func hide(text string, secrets []string) string {
 	return text
 }
 
-// maskSecret masks a secret wherever it stands; a short one not within a longer word.
+// maskSecret masks a secret everywhere; a short one not within a longer word.
 func maskSecret(text, secret string) string {
 	if len(secret) >= plainSecret {
 		return strings.ReplaceAll(text, secret, mask)

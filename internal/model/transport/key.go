@@ -12,10 +12,10 @@ import (
 	"coder/internal/model/provider"
 )
 
-// keyPlace stands in a header for a key that is asked for when it is sent.
+// keyPlace is the placeholder in a header for a key that is fetched on sending.
 const keyPlace = "{key}"
 
-// keys are those that were asked for, so that none is shown.
+// keys are the fetched keys, so that none is shown.
 type keys struct {
 	mu   sync.Mutex // guards the field below
 	used []string
@@ -35,8 +35,7 @@ func (k *keys) seen() []string {
 	return slices.Clone(k.used)
 }
 
-// withKey sends r with the key that holds now. One that is refused may have run
-// out: if there is another, it is tried, once.
+// withKey sends r with the current key. A refused key may have expired: withKey then tries another, once.
 func (c *Client) withKey(ctx context.Context, r Request, send func(Request) error) error {
 	if c.opt.FreshKey == nil {
 		return send(r)
@@ -67,7 +66,7 @@ func (c *Client) withKey(ctx context.Context, r Request, send func(Request) erro
 	}
 }
 
-// withQuery is u with the parameters that the person wants in every address.
+// withQuery returns u with the user's parameters for every address.
 func (c *Client) withQuery(u *url.URL) *url.URL {
 	if len(c.opt.Query) == 0 {
 		return u

@@ -12,8 +12,8 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// retryAfter reads how long a response asks us to wait. A date is measured
-// from the server's own clock where it tells it, else from now.
+// retryAfter reads the wait that a response asks for. A date is relative to
+// the server's own clock if the server reports it, else to now.
 func retryAfter(h http.Header, now func() time.Time) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	s, err := strconv.ParseFloat(v, 64)
@@ -33,8 +33,8 @@ func retryAfter(h http.Header, now func() time.Time) time.Duration {
 	return until(at, h, now)
 }
 
-// until is how long it is to a time that a response names, by the server's own
-// clock where it tells it; 0 if nobody knows.
+// until returns the time until at by the server's own clock if
+// the server reports it, else by now; 0 if neither is known.
 func until(at time.Time, h http.Header, now func() time.Time) time.Duration {
 	from, err := http.ParseTime(h.Get("Date"))
 	switch {
@@ -51,9 +51,8 @@ func seconds(s float64) time.Duration {
 	return time.Duration(min(s, longestWait.Seconds()) * float64(time.Second))
 }
 
-// limitReset reads from the headers of a refused request when its limit ends.
-// Servers tell of all their limits at once: of those that are used up the last
-// counts, or else the first that ends.
+// limitReset reads from the headers of a refused request when its limit ends. Servers report all their
+// limits at once: the last used-up limit counts, or else the first limit to end.
 func limitReset(h http.Header, now func() time.Time) time.Duration {
 	var usedUp, others time.Duration
 	for name := range h {
@@ -73,8 +72,7 @@ func limitReset(h http.Header, now func() time.Time) time.Duration {
 	return cmp.Or(usedUp, others)
 }
 
-// resetTime reads the end of a limit: a length of time, seconds, or a moment in
-// one of the forms that servers use.
+// resetTime parses the end of a limit: a duration, seconds, or a time in one of the formats of servers.
 func resetTime(v string, h http.Header, now func() time.Time) time.Duration {
 	if d, err := time.ParseDuration(v); err == nil {
 		return min(d, longestWait)
@@ -97,8 +95,8 @@ func resetTime(v string, h http.Header, now func() time.Time) time.Duration {
 	return 0
 }
 
-// waitIn finds in a server's words how long it asks us to wait, as in "try again
-// in 3h12m" or "please retry after 20 seconds".
+// waitIn finds in a server's message how long to wait, as in
+// "try again in 3h12m" or "please retry after 20 seconds".
 func waitIn(text string) (wait time.Duration) {
 	m := waitPattern().FindStringSubmatch(strings.ToLower(text))
 	if m == nil {
@@ -133,5 +131,5 @@ var (
 	waitPart = lazy.Regexp(`(\d+(?:\.\d+)?) ?([a-z]+)`)
 )
 
-// longestWait bounds what a server may ask, so that no figure overflows.
+// longestWait limits what a server may ask, so that no figure overflows.
 const longestWait = 365 * 24 * time.Hour

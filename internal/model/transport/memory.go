@@ -13,16 +13,16 @@ import (
 )
 
 // A request body begins with what stays the same from step to step and ends
-// with the messages, so that a longer conversation begins with the bytes of
-// the shorter one. Those bytes are kept: a step encodes only what is new.
+// with the messages, so that a longer conversation begins with the bytes of the
+// shorter one. coder keeps those bytes: a step encodes only what is new.
 
-// Head is all of a body that comes before the messages.
+// Head is the part of a body before the messages.
 type Head[D comparable] struct {
 	Model, System string
 	Tools         []provider.ToolSpec
 	MaxTokens     int
 	Effort        string
-	Temperature   string // as it is written; empty means none
+	Temperature   string // as written in JSON; empty means none
 	Dialect       D
 }
 
@@ -33,25 +33,24 @@ func (h Head[D]) same(o Head[D]) bool {
 		})
 }
 
-// A Form is how a wire writes bodies. S is what it has to know about the messages
-// so far to write the next one; its zero value is that of none. The zero Form is
-// ready to use.
+// A Form writes the bodies of a wire. S is what it must know about the messages so far to write the
+// next; its zero value means no messages. The zero Form is ready to use.
 type Form[D comparable, S any] interface {
-	// Begin writes the head, up to where the first message begins.
+	// Begin writes the head, up to the start of the first message.
 	Begin(h Head[D]) []byte
-	// Append writes a message after those that s tells of.
+	// Append writes a message after those summarized by s.
 	Append(h Head[D], b []byte, s S, m chat.Message) ([]byte, S)
-	// End is what closes a body of such messages.
+	// End returns the end of a body with such messages.
 	End(h Head[D], s S) string
 }
 
 // memo keeps the bytes of the last body of one conversation.
 type memo[D comparable, S any] struct {
 	head   Head[D]
-	said   []chat.Message // what buf holds
+	said   []chat.Message // the messages in buf
 	ends   []int          // where in buf each message ends
 	states []S            // after each message
-	buf    []byte         // a body without its end; never overwritten, only added to
+	buf    []byte         // a body without its end; only appended to
 	begin  int            // where in buf the first message begins
 }
 
@@ -62,24 +61,22 @@ func (m *memo[D, S]) state() (s S) {
 	return s
 }
 
-// memosKept is how many conversations are remembered, those under way not
-// counted.
+// memosKept is how many unused conversations are kept.
 const memosKept = 4
 
-// Memory holds the bodies that no request is using, the latest last. Its zero
-// value is empty.
+// Memory holds the bodies that no request is using, the latest last. Its zero value is empty.
 type Memory[F Form[D, S], D comparable, S any] struct {
 	mu   sync.Mutex // guards the field below
 	free []*memo[D, S]
 }
 
-// Body returns a reader of the whole body of a request, and its length. The
-// kept bytes are read in place; done gives them back for the next step.
+// Body returns a reader of a request's body and the body's record. The
+// kept bytes are read in place; done returns them for the next step.
 func (k *Memory[F, D, S]) Body(h Head[D], msgs []chat.Message) (open func() (io.ReadCloser, error), sent *chat.Sent, done func()) {
 	var form F
 	m := k.nearest(h, msgs)
 	if m == nil {
-		h.Tools = slices.Clone(h.Tools) // nobody else can change ours
+		h.Tools = slices.Clone(h.Tools) // the caller may change its own
 		m = &memo[D, S]{head: h, buf: form.Begin(h)}
 		m.begin = len(m.buf)
 	}
@@ -103,15 +100,15 @@ func (k *Memory[F, D, S]) Body(h Head[D], msgs []chat.Message) (open func() (io.
 	}
 }
 
-// sum is the check of a body.
+// sum returns the checksum of a body.
 func sum(kept []byte, end string) uint32 {
 	return crc32.Update(crc32.Checksum(kept, castagnoli()), castagnoli(), []byte(end))
 }
 
 var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
-// Rebuild writes the body of a request again from what is on record of it. It is not
-// ok if that is not what was sent. Dialects are those in which messages differ.
+// Rebuild rewrites the body of a recorded request. It returns false if the result differs from what was
+// sent. dialects are the ones in which messages differ.
 func Rebuild[F Form[D, S], D comparable, S any](sent chat.Sent, msgs []chat.Message, dialects ...D) (body []byte, ok bool) {
 	var form F
 	for _, d := range dialects {
@@ -128,9 +125,8 @@ func Rebuild[F Form[D, S], D comparable, S any](sent chat.Sent, msgs []chat.Mess
 	return nil, false
 }
 
-// nearest returns the memo that knows most of a conversation, or where the two
-// part one that shares its bytes until one of them grows; nil if none knows any
-// of it.
+// nearest returns the memo with the longest part of a conversation. If the two diverge, it returns a
+// new memo that shares the bytes until one of them grows. It returns nil if no memo has any part.
 func (k *Memory[F, D, S]) nearest(h Head[D], msgs []chat.Message) *memo[D, S] {
 	k.mu.Lock()
 	defer k.mu.Unlock()

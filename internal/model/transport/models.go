@@ -19,26 +19,24 @@ import (
 	"coder/internal/model/provider"
 )
 
-// Model is one that a server lists. What the server does not say is zero.
+// Model is a model in a server's list. A figure that the server does not report is zero.
 type Model struct {
 	Name           string
-	Window, Output int     // tokens of a request with its reply, and of a reply
-	Price          *Listed // nil if it does not say
+	Window, Output int     // tokens of a request with its reply, and of a reply alone
+	Price          *Listed // nil if not reported
 	server         server
 }
 
-// Listed is a price in US dollars for a million tokens.
+// Listed is a price in US dollars per million tokens.
 type Listed struct{ In, Out, CachedIn, CacheWrite float64 }
 
-// Listing is where a wire's server lists its models, and with which header it is
-// asked.
+// Listing says where a wire's server lists its models, and with which header to ask.
 type Listing struct {
 	Client *Client
 	At     func() (*url.URL, http.Header, error)
 }
 
-// Models asks the server which models it has. It is asked once: a list is a
-// convenience.
+// Models asks the server for its models. It asks only once: a list is a convenience.
 func (l Listing) Models(ctx context.Context) ([]Model, error) {
 	u, header, err := l.At()
 	if err != nil {
@@ -55,8 +53,8 @@ func (l Listing) Models(ctx context.Context) ([]Model, error) {
 	return list, nil
 }
 
-// readModels reads a list in any of the forms that servers give it: objects
-// with an id or a name, bare names, under data or models or alone.
+// readModels parses a list in any known form: objects with an id
+// or a name, or bare names, under data or models or alone.
 func readModels(body []byte) (list []Model) {
 	var whole struct{ Data, Models json.RawMessage }
 	raw := json.RawMessage(body)
@@ -83,7 +81,7 @@ func readModels(body []byte) (list []Model) {
 	return slices.CompactFunc(list, func(a, b Model) bool { return a.Name == b.Name })
 }
 
-// listed is a model in the words of all the servers that say more than a name.
+// listed is a model with the field names of all servers that report more than a name.
 type listed struct {
 	ID, Name, Model string
 	OwnedBy         string `json:"owned_by"`
@@ -98,8 +96,8 @@ type listed struct {
 	InputTokenLimit  float64 // Gemini
 	MaxInputTokens   float64 `json:"max_input_tokens"` // Anthropic
 
-	// LM Studio tells how long the context of a model can be, and how long it
-	// is if it is loaded; only that counts.
+	// LM Studio reports the maximum context of a model, and its
+	// actual context if it is loaded; only the latter counts.
 	State         string
 	LoadedContext float64 `json:"loaded_context_length"`
 
@@ -110,7 +108,7 @@ type listed struct {
 		MaxCompletionTokens float64 `json:"max_completion_tokens"`
 	} `json:"top_provider"`
 
-	Pricing struct { // OpenRouter's, for one token
+	Pricing struct { // OpenRouter's, per token
 		Prompt, Completion string
 		Read               string `json:"input_cache_read"`
 		Write              string `json:"input_cache_write"`
@@ -120,7 +118,7 @@ type listed struct {
 func readModel(item json.RawMessage) (m Model) {
 	var l listed
 	if _, odd := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(item, &l)); odd && cmp.Or(l.ID, l.Model, l.Name) == "" {
-		return m // a figure in another form is as good as none
+		return m // a price in another form counts as no price
 	}
 	m.Name, m.server = cmp.Or(l.ID, l.Model, l.Name), owners[l.OwnedBy]
 	window := cmp.Or(l.Meta.NCtx, l.MaxModelLen, l.ContextLength, l.ContextWindow, l.MaxContextLength, l.InputTokenLimit, l.MaxInputTokens)
@@ -132,17 +130,17 @@ func readModel(item json.RawMessage) (m Model) {
 	in, hasIn := dollars(l.Pricing.Prompt)
 	out, hasOut := dollars(l.Pricing.Completion)
 	if hasIn && hasOut {
-		read, _ := dollars(l.Pricing.Read) // none is none
+		read, _ := dollars(l.Pricing.Read) // a missing price is no price
 		write, _ := dollars(l.Pricing.Write)
 		m.Price = &Listed{In: in, Out: out, CachedIn: read, CacheWrite: write}
 	}
 	return m
 }
 
-// mostTokens is a window that nobody has.
+// mostTokens is larger than any real window.
 const mostTokens = 1 << 30
 
-// tokens is a figure as a number of tokens; what cannot be one is not known.
+// tokens converts a figure to a number of tokens, or 0 if it cannot be one.
 func tokens(n float64) int {
 	if !(n >= 1 && n < mostTokens) {
 		return 0
@@ -150,7 +148,7 @@ func tokens(n float64) int {
 	return int(n)
 }
 
-// dollars is the price of a million tokens, of that of one.
+// dollars converts a price per token to a price per million tokens.
 func dollars(s string) (price float64, ok bool) {
 	n, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(n >= 0 && n < 1) {
@@ -159,8 +157,7 @@ func dollars(s string) (price float64, ok bool) {
 	return math.Round(n*1e12) / 1e6, true
 }
 
-// server is a program that serves models on people's own machines, where it can
-// be told from its list.
+// server is a program that serves models on users' own machines, if its list identifies it.
 type server int
 
 const (
@@ -171,12 +168,11 @@ const (
 	vllm
 )
 
-// owners are whom servers say that models belong to.
+// owners are the model owners that identify a server.
 var owners = map[string]server{"library": ollama, "llamacpp": llamaCpp, "organization_owner": lmStudio, "vllm": vllm}
 
-// Window is how many tokens a model takes by the server's own word; 0 if it does
-// not say. A server on a machine of the person's own that says nothing in its
-// list is asked in the ways that such programs have.
+// Window returns a model's context window in tokens as reported by the server; 0 if it does not report
+// one. A local server whose list does not report it is asked through its own API.
 func (l Listing) Window(ctx context.Context, model string) int {
 	list, err := l.Models(ctx)
 	if err != nil && !errors.Is(err, provider.ErrNotAnAPI) {
@@ -207,8 +203,8 @@ func (l Listing) Window(ctx context.Context, model string) int {
 	return 0
 }
 
-// find is the model of that name. Ollama knows one by a name without a tag, too,
-// and a server of one model takes it for any name.
+// find returns the model called name. Ollama also accepts a name
+// without a tag, and a server with one model accepts any name.
 func find(list []Model, name string) Model {
 	for _, alias := range []string{name, name + ":latest"} {
 		if i := slices.IndexFunc(list, func(m Model) bool { return m.Name == alias }); i >= 0 {
@@ -221,7 +217,7 @@ func find(list []Model, name string) Model {
 	return Model{}
 }
 
-// Local reports whether an address is on this machine or in a network of its own.
+// Local reports whether an address is on this machine or in a local network.
 func Local(u *url.URL) bool {
 	name := u.Hostname()
 	if ip := net.ParseIP(name); ip != nil {
@@ -230,7 +226,7 @@ func Local(u *url.URL) bool {
 	return name == "localhost" || !strings.Contains(name, ".") || strings.HasSuffix(name, ".local")
 }
 
-// asking is a question about a model to a program beside its API.
+// asking is a question about a model to a server's own API.
 type asking struct {
 	client *Client
 	root   *url.URL
@@ -238,7 +234,7 @@ type asking struct {
 	model  string
 }
 
-// of asks path, below the root of the server, and reads the answer into v.
+// of requests path, below the root of the server, and decodes the answer into v.
 func (a asking) of(ctx context.Context, path string, body []byte, v any) {
 	r := Request{Method: http.MethodGet, URL: a.root.JoinPath(path), Header: a.header.Clone()}
 	if body != nil {
@@ -247,12 +243,12 @@ func (a asking) of(ctx context.Context, path string, body []byte, v any) {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	if answer, err := a.client.get(ctx, r); err == nil {
-		_ = json.Unmarshal(answer, v) // what cannot be read says nothing
+		_ = json.Unmarshal(answer, v) // an unreadable answer says nothing
 	}
 }
 
-// ollama asks what the model was loaded with, or would be by its own settings. How
-// much it could be loaded with says nothing.
+// ollama asks for the context that the model was loaded with, or would
+// be by its own settings. The possible maximum does not count.
 func (a asking) ollama(ctx context.Context) int {
 	var loaded struct {
 		Models []struct {

@@ -31,7 +31,7 @@ const (
 
 var dialer = net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
 
-// newHTTPClient has no timeout for the whole of a reply: see [patience].
+// newHTTPClient sets no timeout for the whole reply: see [patience].
 func newHTTPClient(o Options) (*http.Client, error) {
 	if o.RoundTripper != nil {
 		return &http.Client{CheckRedirect: checkRedirect, Transport: o.RoundTripper}, nil
@@ -74,8 +74,8 @@ func newHTTPClient(o Options) (*http.Client, error) {
 	}, nil
 }
 
-// redirectError is a redirect we do not follow: the conversation and the key
-// go to the origin the user named and nowhere else.
+// redirectError is a redirect that coder does not follow: the
+// conversation and the key go only to the origin that the user named.
 type redirectError struct{ to string }
 
 func (e redirectError) Error() string {
@@ -91,7 +91,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// address names an endpoint by host and port.
+// address returns an endpoint's host and port.
 func address(u *url.URL) string {
 	if u.Port() != "" {
 		return u.Host
@@ -103,7 +103,7 @@ func address(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// told is an error in words of our own that keeps its cause.
+// told is an error with coder's own text and its cause.
 type told struct {
 	text  string
 	cause []error
@@ -112,7 +112,7 @@ type told struct {
 func (e told) Error() string   { return e.text }
 func (e told) Unwrap() []error { return e.cause }
 
-// say makes an error whose words are enough without those of its kind.
+// say returns an error whose text replaces that of its kind.
 func say(kind error, retryable bool, cause error, format string, args ...any) *provider.Error {
 	e := told{text: CleanLine(fmt.Sprintf(format, args...)), cause: []error{kind}}
 	if cause != nil {
@@ -127,7 +127,7 @@ type route struct {
 	secure      bool
 }
 
-// route finds the way a request takes.
+// route determines where a request goes.
 func (c *Client) route(req *http.Request) route {
 	r := route{host: address(req.URL), secure: req.URL.Scheme == "https"}
 	if c.opt.Proxy == nil {
@@ -139,10 +139,10 @@ func (c *Client) route(req *http.Request) route {
 	return r
 }
 
-// Route names the way to u, for people.
+// Route returns the route to u as text for the user.
 func (c *Client) Route(u *url.URL) string { return c.route(&http.Request{URL: u}).String() }
 
-// String is the address, with the proxy if there is one.
+// String returns the address, with the proxy if there is one.
 func (r route) String() string {
 	if r.proxy != "" {
 		return r.host + " through the proxy " + r.proxy
@@ -150,8 +150,8 @@ func (r route) String() string {
 	return r.host
 }
 
-// unanswered explains why a request got no response. A server that expects TLS
-// may hang up on anything else without a word, so it is asked.
+// unanswered explains why a request got no response. A server that expects TLS may hang up silently on
+// plain HTTP, so unanswered tries a TLS handshake.
 func (x *exchange) unanswered(err error) error {
 	e := x.route.unanswered(err)
 	if errors.Is(e, provider.ErrCutOff) && !x.route.secure && x.route.proxy == "" && answersTLS(x.ctx, x.route.host) {
@@ -162,8 +162,7 @@ func (x *exchange) unanswered(err error) error {
 
 const probeTimeout = 2 * time.Second
 
-// answersTLS reports whether a TLS handshake with addr succeeds. Nothing is
-// sent over the connection.
+// answersTLS reports whether a TLS handshake with addr succeeds. It sends no data over the connection.
 func answersTLS(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -175,7 +174,7 @@ func answersTLS(ctx context.Context, addr string) bool {
 	return tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) == nil
 }
 
-// unanswered explains err from what it says.
+// unanswered explains err from its type and text.
 func (r route) unanswered(err error) error {
 	var redirect redirectError
 	var unknown x509.UnknownAuthorityError
@@ -195,7 +194,7 @@ func (r route) unanswered(err error) error {
 	case errors.As(err, &alert):
 		return say(provider.ErrUnreachable, false, err, "TLS handshake with %s failed: %s", r, text)
 	case strings.Contains(text, "malformed HTTP"):
-		if strings.Contains(text, `\x15\x03`) { // a TLS alert, which is how TLS answers plain text
+		if strings.Contains(text, `\x15\x03`) { // a TLS alert, the TLS answer to plain text
 			return r.tlsExpected(err)
 		}
 		return say(provider.ErrNotAnAPI, false, err, "%s does not speak HTTP", r)
@@ -218,7 +217,7 @@ func (r route) tlsExpected(err error) error {
 	return say(provider.ErrUnreachable, false, err, "%s speaks TLS: start the base URL with https://", r)
 }
 
-// plain is the innermost telling of err: no URL, no method, no local address.
+// plain returns the innermost text of err: no URL, no method, no local address.
 func plain(err error) string {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	// finishGrace is how long we wait for usage and the end mark once the
-	// model has said why it stopped.
+	// finishGrace is how long coder waits for usage and the end mark once the model has said why it stopped.
 	finishGrace = 2 * time.Second
-	// closeGrace is how long we wait for the server to end a response that has
-	// said it is done, so that the connection can serve the next request.
+	// closeGrace is how long coder waits for the server to end a response
+	// that is complete, so that the connection can serve the next request.
 	closeGrace = 50 * time.Millisecond
 	closeMost  = 64 << 10
 )
 
-// receive reads a response of success, whatever form it has.
+// receive reads a successful response in any form.
 func (x *exchange) receive(body io.Reader) error {
 	x.body = body
 	src := &source{from: waitingReader{x, body}, progress: x.progress}
@@ -33,7 +32,7 @@ func (x *exchange) receive(body io.Reader) error {
 		return x.why(err, x.broken)
 	case f == markup:
 		page, _ := src.rest()
-		// It may be that of a gateway whose server is away, or of one that wants a login.
+		// The page may come from a gateway whose server is down, or that wants a login.
 		return &provider.Error{Kind: provider.ErrNotAnAPI, Retryable: true, Err: errors.New(x.route.String() + " sent a web page: " + words(page))}
 	case f == jsonBody:
 		return x.readJSON(src)
@@ -41,8 +40,7 @@ func (x *exchange) receive(body io.Reader) error {
 	return x.readEvents(src)
 }
 
-// readJSON reads a reply that came without a stream, or as one JSON value
-// after another.
+// readJSON reads a reply that did not come as a stream, or as a series of JSON values.
 func (x *exchange) readJSON(src *source) error {
 	body, err := src.rest()
 	if err != nil {
@@ -50,7 +48,7 @@ func (x *exchange) readJSON(src *source) error {
 	}
 	rest := jsonscan.Trim(body)
 	if rest[0] == '[' && jsonscan.Complete(rest) {
-		return InBand(rest) // only errors are wrapped so
+		return InBand(rest) // only errors are wrapped like this
 	}
 	for len(rest) > 0 {
 		val, more, ok := jsonscan.Cut(rest)
@@ -107,16 +105,14 @@ func (x *exchange) readEvents(src *source) error {
 	}
 }
 
-// tooDeep says that a value of a reply cannot be read. Asked again, the server would
-// most likely send the same.
+// tooDeep reports a reply with an unreadable value. A retry would most likely bring the same.
 func (x *exchange) tooDeep() error {
 	return say(provider.ErrCutOff, false, nil, "%s sent JSON nested too deeply: more than %d levels", x.route, jsonscan.Deepest)
 }
 
-// whole ends a reply whose end was marked. Nothing can fail it now, and servers
-// that leave the connection open are not waited for. The body is read to its end
-// although the consumer may have left, for only then does its connection serve the
-// next request.
+// whole ends a reply that had its end mark. Nothing can fail it now, and it does not wait for servers
+// that leave the connection open. It reads the body to its end even if the consumer has left, because
+// only then can the connection serve the next request.
 func (x *exchange) whole() error {
 	if err := x.end(); err != nil {
 		return err
@@ -126,8 +122,8 @@ func (x *exchange) whole() error {
 	return nil
 }
 
-// endedWithoutMark decides what a stream is worth that ended without its end
-// mark: if the model said why it stopped, nothing is missing.
+// endedWithoutMark handles a stream that ended without its end
+// mark: if the model said why it stopped, the reply is complete.
 func (x *exchange) endedWithoutMark(err error, src *source, seen bool) error {
 	switch {
 	case x.decoder.Finished():
@@ -150,7 +146,7 @@ func (x *exchange) broken(err error) error {
 	return say(provider.ErrCutOff, true, err, "the connection to %s broke in the middle of the reply: %s", x.route, plain(err))
 }
 
-// end ends a reply that arrived whole, unless its reader is gone.
+// end ends a complete reply, unless its consumer is gone.
 func (x *exchange) end() error {
 	if err := x.caller.Err(); err != nil {
 		return err
@@ -164,7 +160,7 @@ func (x *exchange) end() error {
 	return nil
 }
 
-// Why we gave up on a request ourselves.
+// These are coder's own reasons to give up on a request.
 var (
 	errSilent = errors.New("silence")
 	errQuiet  = errors.New("nothing but signs of life")
@@ -172,26 +168,25 @@ var (
 	errEnough = errors.New("complete, though the connection is still open")
 )
 
-// limits are how long a reply is waited for: without a byte, without progress, and
-// in all. Signs of life, such as comments, pings and events that say nothing, are no
-// progress. Zero means no limit.
+// limits are the timeouts for a reply: without a byte, without progress, and in total. Signs of life,
+// such as comments, pings and empty events, are not progress. Zero means no limit.
 type limits struct{ silence, progress, total time.Duration }
 
-// patience cancels a request that makes no progress. It measures silence, not
-// duration: a slow reply may take all day. The zero patience is endless.
+// patience cancels a request that makes no progress. It measures silence, not duration: a slow reply
+// may take all day. The zero patience never cancels.
 type patience struct {
-	bear   limits        // what is borne now
-	extra  time.Duration // of that, until the reply begins
+	bear   limits        // the current limits
+	extra  time.Duration // additional silence until the reply begins
 	cancel context.CancelCauseFunc
-	silent *time.Timer // runs out without a byte
-	quiet  *time.Timer // runs out without progress
+	silent *time.Timer // fires after no byte
+	quiet  *time.Timer // fires after no progress
 	total  *time.Timer
-	signs  bool // of life came since the last progress
+	signs  bool // signs of life since the last progress
 	hasty  bool
 }
 
-// newPatience bears what l says, and before the reply begins silence for as much
-// longer as the model may need to read the request.
+// newPatience applies l and, before the reply begins, allows additional
+// silence for the time that the model may need to read the request.
 func newPatience(l limits, prefill time.Duration, cancel context.CancelCauseFunc) *patience {
 	p := &patience{extra: prefill, cancel: cancel}
 	after := func(d *time.Duration, extra time.Duration, why error) *time.Timer {
@@ -208,14 +203,14 @@ func newPatience(l limits, prefill time.Duration, cancel context.CancelCauseFunc
 	return p
 }
 
-// alive is told that bytes came.
+// alive records that bytes came.
 func (p *patience) alive() {
 	if p.silent != nil && !p.hasty {
 		p.silent.Reset(p.bear.silence)
 	}
 }
 
-// progress is told that more of the reply came.
+// progress records that more of the reply came.
 func (p *patience) progress() {
 	p.signs = false
 	if p.quiet != nil {
@@ -223,7 +218,7 @@ func (p *patience) progress() {
 	}
 }
 
-// begun is told that the model has read the request, and said more.
+// begun records that the model has read the request and written more.
 func (p *patience) begun() {
 	if !p.hasty {
 		p.bear.silence -= p.extra
@@ -233,8 +228,8 @@ func (p *patience) begun() {
 	p.progress()
 }
 
-// shorten is for when all that matters is there: from now on the request ends
-// after so long without progress.
+// shorten limits the wait once everything important has come:
+// from now on the request ends after grace without progress.
 func (p *patience) shorten(grace time.Duration) {
 	for _, d := range []time.Duration{p.bear.silence, p.bear.progress} {
 		if d > 0 {
@@ -246,7 +241,7 @@ func (p *patience) shorten(grace time.Duration) {
 	p.quiet = time.AfterFunc(grace, func() { p.cancel(errEnough) })
 }
 
-// stop ends all waiting.
+// stop stops the timers.
 func (p *patience) stop() {
 	for _, t := range []*time.Timer{p.silent, p.quiet, p.total} {
 		if t != nil {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// tellEvery is how often it is told that nothing has come yet.
+// tellEvery is the interval of reports that nothing has come yet.
 const tellEvery = 10 * time.Second
 
-// await does what may take long, and tells the consumer meanwhile how long there
-// has been no progress.
+// await runs do, which may be slow, and meanwhile reports to
+// the consumer how long there has been no progress.
 func (x *exchange) await(do func()) {
 	done := make(chan struct{})
 	go func() {
@@ -37,8 +37,7 @@ func (x *exchange) await(do func()) {
 	}
 }
 
-// waitingReader reads a reply; what came is passed on before more is waited for,
-// and it is told how long that takes.
+// waitingReader reads a reply. It passes on received text before it waits for more, and reports the wait.
 type waitingReader struct {
 	x    *exchange
 	from io.Reader
@@ -56,19 +55,17 @@ func (r waitingReader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// How fast a model reads at the least, in bytes of a request a second: on a
-// machine of the person's own, and elsewhere. What is quickly read by any
-// model is not counted.
+// These are the lowest reading speeds of models, in bytes of a request per second, on the user's own
+// machine and elsewhere. The first quicklyRead bytes do not count.
 const (
 	localRate   = 100
 	remoteRate  = 4000
 	quicklyRead = 8 << 10
-	mostSlow    = 2 // doublings of patience with a server of the person's own
+	mostSlow    = 2 // maximum doublings of patience with a local server
 )
 
-// prefill is how long a model may take to read a request before it says anything.
-// A server of the person's own that was given up for silence may still be busy
-// with what it was asked then: the next request waits behind it.
+// prefill returns how long a model may take to read a request before its first output. A local server
+// that was given up for silence may still be busy with the old request: the next one waits behind it.
 func (c *Client) prefill(r Request) time.Duration {
 	rate := int64(remoteRate)
 	local := Local(r.URL)
@@ -83,18 +80,17 @@ func (c *Client) prefill(r Request) time.Duration {
 	return extra
 }
 
-// LlamaCpp is what a server of llama.cpp calls itself. It tells how far it has
-// read a request, if it is asked to.
+// LlamaCpp is the name that a llama.cpp server reports. On request, it reports its prefill progress.
 const LlamaCpp = "llama.cpp"
 
-// heard notes what the server calls itself.
+// heard records what the server calls itself.
 func (c *Client) heard(resp *http.Response) {
 	if name := resp.Header.Get("Server"); name != "" {
 		c.server.Store(&name)
 	}
 }
 
-// Server is what the server calls itself, as far as it has said so.
+// Server returns what the server calls itself, or "" if it has not said.
 func (c *Client) Server() string {
 	if name := c.server.Load(); name != nil {
 		return *name

@@ -15,14 +15,14 @@ const (
 	longestLine = provider.LongestReply
 )
 
-// errLongLine is the error of a line or an event of several lines that is too long to
-// hold, errLongBody that of a body without a stream.
+// errLongLine is the error for a line or multi-line event that is
+// too long to hold, errLongBody for a body without a stream.
 var (
 	errLongLine = fmt.Errorf("the reply has a line longer than %d MiB", longestLine>>20)
 	errLongBody = fmt.Errorf("the reply has a single piece longer than %d MiB", longestLine>>20)
 )
 
-// form is what a body looks like from its first byte.
+// form is the apparent form of a body by its first byte.
 type form uint8
 
 const (
@@ -32,24 +32,23 @@ const (
 	markup
 )
 
-// source reads a reply: server-sent events, or whatever came instead. Bytes
-// become meaning only when their line is whole, so it does not matter where
-// the network cut them.
+// source reads a reply: server-sent events, or another form. It interprets bytes only when their line
+// is complete, so the network may cut them anywhere.
 type source struct {
 	from io.Reader
-	// progress is called when more came of a line that is no comment, or of a
-	// body that is no stream: of something that takes long to arrive.
+	// progress is called when more of a line that is no comment came, or of
+	// a body that is no stream: such a line may take long to arrive.
 	progress func()
 
 	buf   []byte
-	r, w  int    // buf[r:w] is read but not used
-	seen  int    // how much of buf[r:w] is known to hold no line end
-	name  string // of the event that is coming
-	part  []byte // data lines of an event of more than one
-	stray string // the first line that is no field of an event
+	r, w  int    // buf[r:w] is read but unused
+	seen  int    // length of the start of buf[r:w] without a line end
+	name  string // of the current event
+	part  []byte // data lines of a multi-line event
+	stray string // the first line that is not a field of an event
 }
 
-// sniff reads up to the first byte that says something and tells the form.
+// sniff reads up to the first significant byte and returns the form.
 func (s *source) sniff() (form, error) {
 	for {
 		head := bytes.TrimPrefix(s.buf[s.r:s.w], bom)
@@ -71,24 +70,24 @@ func (s *source) sniff() (form, error) {
 
 var bom = []byte("\xEF\xBB\xBF")
 
-// event is one server-sent event. Its data is valid until the next one is
-// asked for. whole says that the data is a complete JSON value.
+// event is one server-sent event. Its data is valid until the next
+// call of next. whole means that the data is a complete JSON value.
 type event struct {
 	name  string
 	data  []byte
 	whole bool
 }
 
-// next returns the next event that has data. At the end of the body the error
-// is io.EOF; an event whose last line did not arrive whole is never returned.
+// next returns the next event that has data. At the end of the body the error is io.EOF; an event whose
+// last line is incomplete is never returned.
 //
-// Data that is a whole JSON value on one line is returned without waiting for
-// the empty line that should follow.
+// Data that is a complete JSON value on one line is returned
+// without waiting for the empty line that should follow.
 func (s *source) next() (event, error) {
 	for {
 		line, err := s.line()
 		if err != nil {
-			// An unended line at the end of the body is the last event, if it is whole.
+			// An unterminated line at the end of the body is the last event, if it is complete.
 			if err != io.EOF {
 				return event{}, err
 			}
@@ -124,7 +123,7 @@ func (s *source) next() (event, error) {
 	}
 }
 
-// field takes one line of an event and returns the event if it is complete.
+// field processes one line of an event and returns the event if it is complete.
 func (s *source) field(line []byte) (event, bool) {
 	name, val, _ := bytes.Cut(line, colon)
 	val = bytes.TrimPrefix(val, space)
@@ -160,7 +159,7 @@ var (
 
 func isDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
 
-// close ends an event whose data took more than one line, or is not JSON.
+// close ends an event whose data has several lines or is not JSON.
 func (s *source) close() (event, bool) {
 	if len(bytes.TrimSpace(s.part)) == 0 {
 		s.part = s.part[:0]
@@ -171,8 +170,7 @@ func (s *source) close() (event, bool) {
 	return e, true
 }
 
-// halfField reports whether an unended line may be a field that was cut off
-// before its colon, or a comment.
+// halfField reports whether an unterminated line may be a field cut off before its colon, or a comment.
 func halfField(line []byte) bool {
 	for _, f := range []string{"data:", "event:", "id:", "retry:"} {
 		if len(line) < len(f) && strings.HasPrefix(f, string(line)) {
@@ -182,8 +180,8 @@ func halfField(line []byte) bool {
 	return line[0] == ':'
 }
 
-// line returns the next line without its end. With an error comes what there
-// is of an unended line, and it is gone from the source.
+// line returns the next line without its end. With an error it
+// returns and consumes the start of an unterminated line.
 func (s *source) line() ([]byte, error) {
 	for {
 		if i := bytes.IndexByte(s.buf[s.r+s.seen:s.w], '\n'); i >= 0 {
@@ -218,14 +216,13 @@ func (s *source) rest() ([]byte, error) {
 			return s.buf[s.r:s.w], errLongBody
 		case err != nil:
 			return s.buf[s.r:s.w], err
-		case len(jsonscan.Trim(s.buf[s.r+had:s.w])) > 0: // blanks are but a sign of life
+		case len(jsonscan.Trim(s.buf[s.r+had:s.w])) > 0: // white space is only a sign of life
 			s.progress()
 		}
 	}
 }
 
-// fill reads more bytes; it returns an error only if none came, or if more is
-// waiting to be used than is held.
+// fill reads more bytes. It returns an error only if none came, or if the unused bytes exceed the limit.
 func (s *source) fill() error {
 	if s.buf == nil {
 		s.buf = make([]byte, firstBuffer)

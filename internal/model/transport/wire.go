@@ -14,27 +14,26 @@ import (
 	"coder/internal/model/provider"
 )
 
-// A Wire is how the servers of one kind are spoken to. F writes bodies, D is what
-// a server has told us to say otherwise, S is what F has to know of a body so far.
+// A Wire describes how to talk to servers of one kind. F writes bodies, D holds what a server wants
+// said differently, S is what F must know about a body so far.
 type Wire[F Form[D, S], D comparable, S any] struct {
-	Name string // on record
-	// Address is where a model is asked, and List where the models are listed, at
-	// the server whose base URL the person wrote.
+	Name string // as recorded
+	// Address returns where to ask a model, and List where its
+	// server lists models, for the base URL that the user wrote.
 	Address func(base, model string) (*url.URL, error)
 	List    func(base string) (*url.URL, error)
 
-	KeyHeader, KeyPrefix string      // of the key, unless the person named another
-	Header               http.Header // of every request, besides
+	KeyHeader, KeyPrefix string      // for the key, unless the user named another header
+	Header               http.Header // additional, on every request
 
-	// Tune fits a head to the server that is asked; nil means that it fits all.
+	// Tune adapts a head to the server; nil means no adaptation.
 	Tune func(h *Head[D], c *Client, req provider.Request)
-	// Adapted is what is left of d after a complaint, in lower case.
+	// Adapted returns d changed in response to a complaint in lower case.
 	Adapted func(d D, req provider.Request, complaint string) D
 	Decoder func(put func(provider.Delta)) Decoder
 }
 
-// Speaker is a [provider.Provider] that speaks over a wire. It is safe for
-// concurrent use.
+// Speaker is a [provider.Provider] for a wire. It is safe for concurrent use.
 type Speaker[F Form[D, S], D comparable, S any] struct {
 	*Client
 	Listing
@@ -43,8 +42,7 @@ type Speaker[F Form[D, S], D comparable, S any] struct {
 	dialect dialects[D]
 }
 
-// Speak returns a provider over w. Start is what is known of the server before
-// anything was asked.
+// Speak returns a provider for w. start is the dialect before the first request.
 func Speak[F Form[D, S], D comparable, S any](o Options, w Wire[F, D, S], start D) *Speaker[F, D, S] {
 	o.APIKey = strings.TrimSpace(o.APIKey)
 	s := &Speaker[F, D, S]{Client: New(o), wire: w, dialect: dialects[D]{start: start}}
@@ -55,10 +53,9 @@ func Speak[F Form[D, S], D comparable, S any](o Options, w Wire[F, D, S], start 
 	return s
 }
 
-// Stream sends req and yields the reply as it arrives. Where a server refuses a
-// part of the request that we can say otherwise or do without, it is asked again.
-// When ctx ends so does the reply, with its error; of other errors the key is
-// taken out.
+// Stream sends req and yields the reply as it arrives. If a server rejects a part of the request that
+// coder can express differently or omit, Stream sends it again. When ctx ends, the reply ends with its
+// error; in other errors the key is masked.
 func (s *Speaker[F, D, S]) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return func(yield func(provider.Delta, error) bool) {
 		emit := func(d provider.Delta) bool { return yield(d, nil) }
@@ -74,7 +71,7 @@ func (s *Speaker[F, D, S]) Stream(ctx context.Context, req provider.Request) ite
 	}
 }
 
-// ask sends req in a dialect. A key that is refused is asked for anew, once.
+// ask sends req in a dialect. If the key is refused, it fetches a new one, once.
 func (s *Speaker[F, D, S]) ask(ctx context.Context, req provider.Request, d D, emit func(provider.Delta) bool) error {
 	u, err := s.wire.Address(s.opt.BaseURL, req.Model)
 	if err != nil {
@@ -111,15 +108,15 @@ func (s *Speaker[F, D, S]) header(accept string) http.Header {
 	return h
 }
 
-// dialects is what a server has told us to leave out or to say otherwise, for
-// each of its models; D holds that. It is safe for concurrent use.
+// dialects holds what a server has rejected or wants said differently,
+// for each of its models. It is safe for concurrent use.
 type dialects[D comparable] struct {
-	start  D          // what is known before anything was asked
+	start  D          // the dialect before the first request
 	mu     sync.Mutex // guards the field below
 	learnt map[string]D
 }
 
-// of is what is known of a model.
+// of returns the dialect of a model.
 func (l *dialects[D]) of(model string) D {
 	if d, ok := l.learnt[model]; ok {
 		return d
@@ -127,9 +124,8 @@ func (l *dialects[D]) of(model string) D {
 	return l.start
 }
 
-// ask asks in the dialect that the server has for a model. If it complains about
-// a word of ours, in lower case, and adapted knows another way to say it, it is
-// asked again.
+// ask calls ask with the server's dialect for a model. If the server complains and adapted, which gets
+// the complaint in lower case, finds another dialect, ask tries again.
 func (l *dialects[D]) ask(model string, ask func(D) error, adapted func(d D, complaint string) D) error {
 	for {
 		l.mu.Lock()
@@ -153,7 +149,7 @@ func (l *dialects[D]) ask(model string, ask func(D) error, adapted func(d D, com
 	}
 }
 
-// number is how a figure of a request is written; "" if there is none.
+// number formats a figure of a request; "" for nil.
 func number(f *float64) string {
 	if f == nil {
 		return ""

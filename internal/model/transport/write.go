@@ -12,13 +12,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Quote appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
+// Quote appends s as a JSON string; invalid UTF-8 becomes U+FFFD.
 func Quote[T ~string](b []byte, s T) []byte {
 	b, _ = jsontext.AppendQuote(b, s) // the error only reports the replacement
 	return b
 }
 
-// Comma puts a comma where one is due in a list or an object.
+// Comma appends a comma if a list or an object needs one.
 func Comma(b []byte) []byte {
 	if n := len(b); n > 0 && b[n-1] != '[' && b[n-1] != '{' {
 		return append(b, ',')
@@ -26,8 +26,7 @@ func Comma(b []byte) []byte {
 	return b
 }
 
-// AppendTool appends the members that tell of a tool; schema is what leads to its
-// parameters.
+// AppendTool appends the members that describe a tool; schema is the key before its parameters.
 func AppendTool(b []byte, t provider.ToolSpec, schema string) []byte {
 	b = Quote(append(b, `"name":`...), t.Name)
 	b = Quote(append(b, `,"description":`...), t.Doc)
@@ -38,7 +37,7 @@ func AppendTool(b []byte, t provider.ToolSpec, schema string) []byte {
 	return append(b, `{"type":"object","properties":{}}`...)
 }
 
-// Args are the arguments of a call: always an object, whatever the model wrote.
+// Args returns the arguments of a call: always an object, whatever the model wrote.
 func Args(c chat.ToolCall) []byte {
 	if c.Broken == "" && jsonscan.IsObject(c.Args) {
 		return c.Args
@@ -46,14 +45,13 @@ func Args(c chat.ToolCall) []byte {
 	return []byte("{}")
 }
 
-// Pending are the calls of a conversation that have no result yet. A list that
-// was handed out stays as it is.
+// Pending are the calls of a conversation without a result. Methods never change an existing list.
 type Pending []chat.ToolCall
 
-// With is p and one more call.
+// With returns p with one more call.
 func (p Pending) With(c chat.ToolCall) Pending { return append(p[:len(p):len(p)], c) }
 
-// Without is p without the call of that id, and the call, if there is one.
+// Without returns p without the call with that id, and the call, if there is one.
 func (p Pending) Without(id string) (Pending, chat.ToolCall, bool) {
 	i := slices.IndexFunc(p, func(c chat.ToolCall) bool { return c.ID == id })
 	if i < 0 {
@@ -62,17 +60,16 @@ func (p Pending) Without(id string) (Pending, chat.ToolCall, bool) {
 	return slices.Delete(slices.Clone(p), i, i+1), p[i], true
 }
 
-// NoResult is said of a call that nobody answered, where a wire wants a result of
-// each.
+// NoResult is the result of an unanswered call, for wires that require a result for each.
 const NoResult = "There is no result of this call."
 
-// Unasked is how a result is told whose call is not there.
+// Unasked returns the text for a result whose call is missing.
 func Unasked(r chat.ToolResult) string {
 	return "A result of " + cmp.Or(r.Name, "a tool") + ":\n" + r.Text
 }
 
-// Finish ends a reply: with Done, unless it said nothing and made no calls though
-// nothing kept it from that. Calls are to be run whatever the stop is called.
+// Finish ends a reply with Done, or with an error if it is empty
+// without a reason. Calls run whatever the stop is called.
 func Finish(put func(provider.Delta), said bool, calls int, stop provider.Stop, usage *chat.Usage) error {
 	if stop != provider.StopLength && stop != provider.StopFilter {
 		switch stop = provider.StopEnd; {

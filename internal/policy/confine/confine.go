@@ -1,7 +1,5 @@
-// Package confine says, for each command of a session, within which bounds it
-// runs: where it may write, what it may not touch, whether it may use the
-// network. What the machine can enforce is found out when the first command
-// comes.
+// Package confine decides within which bounds each command of a session runs: where it may write, what it may
+// not touch, whether it may use the network. It probes the machine's abilities when the first command comes.
 package confine
 
 import (
@@ -22,90 +20,83 @@ import (
 	"coder/internal/tool/bash"
 )
 
-// How much is demanded of the machine.
+// These values say how much confinement is required of the machine.
 const (
-	Auto    = "auto"    // as far as it can
+	Auto    = "auto"    // as far as the machine can
 	Require = "require" // everything, or nothing runs
 	Off     = "off"
 )
 
-// Options are the bounds of a session's commands.
+// Options configures the confinement of a session's commands.
 type Options struct {
 	Demand string
-	Exe    string // this program, which runs itself to confine commands
+	Exe    string // coder's executable, which confines commands by running itself
 	Door   program.Door
 
 	Root, Home string
-	Write      []string // more folders that may be written to
-	// Needed, which may be nil, lists those of them that tools of this machine do
-	// not work without. What is missing is made before the first command that may
-	// write.
+	Write      []string // additional writable folders
+	// Needed, which may be nil, lists the folders of Write that tools on this machine require. Missing ones
+	// are created before the first command that may write.
 	Needed     func() []string
-	Protect    []string    // more paths that may not, wherever they lie
+	Protect    []string    // additional paths that commands may not write
 	Network    func() bool // may commands use it now?
-	AnyNetwork bool        // may they in some mode?
-	// Reach, which may be nil, decides which hosts commands may reach where they
-	// may not use the network, and returns nil while they may reach none.
+	AnyNetwork bool        // may they in any mode?
+	// Reach, which may be nil, returns what decides which hosts commands may
+	// reach while the network is off, or nil while they may reach none.
 	Reach func() *Reach
 
-	// ToolChains are folders of the home that hold programs; commands see them.
+	// ToolChains are folders in the home with programs; commands see them.
 	ToolChains []string
-	// State are folders of the program itself, which no command sees.
+	// State are coder's own folders, which no command sees.
 	State []string
-	// Sockets, which may be nil, lists those that this environment names. Agent
-	// is the one that speaks for the person to other machines, and Runtime the
-	// folder of those that serve the person; both may be empty.
+	// Sockets, which may be nil, lists the sockets named in the environment. Agent is the socket that acts
+	// for the user on other machines, and Runtime the folder of the user's sockets; both may be empty.
 	Sockets        func() []string
 	Agent, Runtime string
-	// Secrets, which may be nil, lists the secret files of the workspace, by
-	// their full paths, and says whether these are all.
+	// Secrets, which may be nil, lists the secret files of the workspace
+	// by full path, and reports whether the list is complete.
 	Secrets func(ctx context.Context) (files []string, all bool)
-	// Named, which may be nil, lists the files that a line names, by their full
-	// paths. What it names it was let read.
+	// Named, which may be nil, lists the full paths of the files that a line names, which it was allowed to read.
 	Named func(r risk.Report) []string
-	// Tracked, which may be nil, says which of some files git keeps.
+	// Tracked, which may be nil, returns those of files that git tracks.
 	Tracked func(files []string) []string
-	// Frozen, which may be nil, lists what no command may write, by full paths.
+	// Frozen, which may be nil, lists by full path what no command may write.
 	Frozen func(ctx context.Context) ([]string, error)
-	// Repositories, which may be nil, lists the folders below the workspace that
-	// hold repositories of their own.
+	// Repositories, which may be nil, lists the folders below the workspace that are repositories of their own.
 	Repositories func(ctx context.Context) []string
-	// Denied, which may be nil, lists files and folders outside the workspace that
-	// no command may read, even where it names them, and what of them it may. Denies
-	// reports whether a file is such a one.
+	// Denied, which may be nil, lists files and folders outside the workspace that no command may read,
+	// even if it names them, and exceptions inside. Denies reports whether a file is denied.
 	Denied func() (hide, show []string)
 	Denies func(file string) bool
-	// Projects, which may be nil, lists the folders below the workspace that hold
-	// a .coder folder. No command sees the records of sessions in it.
+	// Projects, which may be nil, lists the folders below the workspace
+	// with a .coder folder. No command sees its session records.
 	Projects func(ctx context.Context) []string
 
-	// MemoryMB and Processes bound what a command may use that no person approved;
-	// zero is no bound. Memory below zero is half of the machine's.
+	// MemoryMB and Processes limit commands without the user's approval; zero means no limit. A negative
+	// MemoryMB means half of the machine's memory.
 	MemoryMB, Processes int
 
-	// Withheld, which may be nil, lists the variables that commands do not get unless
-	// their programs need them, NAME=value each. Vouches, which may be nil, reports
-	// whether a rule of the person names a line whole and allows it.
+	// Withheld, which may be nil, lists the variables, as NAME=value, that commands get only if their programs
+	// need them. Vouches, which may be nil, reports whether a user's rule names a whole line and allows it.
 	Withheld func() []string
 	Vouches  func(r risk.Report) bool
 
-	// Rerun is set if nobody is here: approvals are taken from a record, and count
-	// for nothing beyond it. Outside of the workspace no secret is shown.
+	// Rerun is set if no user is present: approvals come from a record and
+	// count for nothing else. Secrets outside the workspace stay hidden.
 	Rerun bool
 
-	Warn func(string) // tells the person, once, what is not enforced
-	// Only, if not empty, is the one way to confine that is tried.
+	Warn func(string) // warns the user, once, about what is not enforced
+	// Only, if not empty, is the only sandbox to try.
 	Only string
-	// Doubtful, which may be nil, is asked in place of [sandbox.Doubtful].
+	// Doubtful, which may be nil, replaces [sandbox.Doubtful].
 	Doubtful func() bool
-	// Bare, which may be nil, is called before anything runs that nothing
-	// confines.
+	// Bare, which may be nil, is called before anything runs unconfined.
 	Bare func()
-	// Journal, which may be nil, names the files that commands and helpers touch.
+	// Journal, which may be nil, records the files that commands and helpers touch.
 	Journal *sandbox.Journal
 }
 
-// ErrUnavailable reports that not everything that is demanded can be enforced.
+// ErrUnavailable means that the machine cannot enforce everything required.
 var ErrUnavailable = errors.New("commands cannot be confined as required")
 
 // Confiner confines the commands of one session.
@@ -115,12 +106,12 @@ type Confiner struct {
 	box  *sandbox.Sandbox
 	told sync.Once
 	made sync.Once
-	// links and profiles are places behind links of the home, looked for once: what
-	// commands see there, and what they do not change.
+	// links and profiles, computed once, are paths behind links of the
+	// home: what commands see there, and what they may not change.
 	links, profiles func() []string
 }
 
-// New returns a Confiner. Nothing is looked into yet.
+// New returns a Confiner. It does not probe the machine yet.
 func New(o Options) *Confiner {
 	if o.Doubtful == nil {
 		o.Doubtful = sandbox.Doubtful
@@ -141,8 +132,7 @@ func (c *Confiner) find(ctx context.Context) *sandbox.Sandbox {
 // Close removes what the sandbox put in place for the session.
 func (c *Confiner) Close() error { return c.box.Close() }
 
-// Command is the confinement of one command line, by the reading of it that
-// was judged.
+// Command returns the confinement of one command line, from the analysis that was judged.
 func (c *Confiner) Command(ctx context.Context, read tool.Line) (bash.Confinement, error) {
 	confined, err := c.confinement(ctx, read)
 	confined.Env, confined.Missing = c.variables(ctx, read)
@@ -150,7 +140,7 @@ func (c *Confiner) Command(ctx context.Context, read tool.Line) (bash.Confinemen
 	return confined, err
 }
 
-// confinement is where a command may write, what it sees and whether it has the network.
+// confinement returns where a command may write, what it sees and whether it has the network.
 func (c *Confiner) confinement(ctx context.Context, read tool.Line) (bash.Confinement, error) {
 	if r, ok := read.(risk.Report); !ok || !r.ReadOnly {
 		c.makeCaches()
@@ -173,7 +163,7 @@ func (c *Confiner) confinement(ctx context.Context, read tool.Line) (bash.Confin
 		return bare, err
 	}
 	confined := through(line)
-	if r, _ := read.(risk.Report); !r.ReadOnly { // else it can write no file of the workspace
+	if r, _ := read.(risk.Report); !r.ReadOnly { // else it cannot write in the workspace
 		confined = c.through(line)
 	}
 	confined.Words, confined.After = words(report), c.leaves(ctx, read)
@@ -189,7 +179,7 @@ func (c *Confiner) confinement(ctx context.Context, read tool.Line) (bash.Confin
 	return confined, nil
 }
 
-// bounds are those of a command that no person approved.
+// bounds returns the limits for a command without the user's approval.
 func (c *Confiner) bounds() sandbox.Bounds {
 	b := sandbox.Bounds{Memory: int64(c.o.MemoryMB) << 20, Processes: c.o.Processes}
 	if b.Memory < 0 {
@@ -201,7 +191,7 @@ func (c *Confiner) bounds() sandbox.Bounds {
 // leastMemory is what builds and tests need on a small machine.
 const leastMemory = 2 << 30
 
-// Holds says what a command will be confined to, or nothing if it will not.
+// Holds describes what a command will be confined to, or returns "" if it will not be.
 func (c *Confiner) Holds(ctx context.Context, read tool.Line) (string, error) {
 	if c.o.Demand == Off {
 		return "", nil
@@ -217,9 +207,9 @@ func (c *Confiner) Holds(ctx context.Context, read tool.Line) (string, error) {
 	return words(report), nil
 }
 
-// outline are the limits of a line as far as a report needs them: where it may write, and
-// one of the folders that it does not see. What else is hidden is looked for when the
-// line runs, unless the report depends on it.
+// outline returns the limits of a line as far as a report needs them: where it
+// may write, and one folder that it does not see. The rest of what is hidden
+// is determined when the line runs, unless the report depends on it.
 func (c *Confiner) outline(ctx context.Context, line tool.Line) (sandbox.Limits, error) {
 	state := c.state()
 	if _, foreign := line.(bash.Foreign); foreign || len(state) == 0 || !c.find(ctx).Protects() {
@@ -230,8 +220,7 @@ func (c *Confiner) outline(ctx context.Context, line tool.Line) (sandbox.Limits,
 	return l, err
 }
 
-// report is what of the limits will be enforced. The person is told, once, what
-// is not.
+// report returns which limits will be enforced. It warns the user, once, about the others.
 func (c *Confiner) report(ctx context.Context, limits sandbox.Limits) (sandbox.Report, error) {
 	report := c.find(ctx).Report(limits)
 	if c.o.Demand == Require && !report.Whole {
@@ -241,8 +230,7 @@ func (c *Confiner) report(ctx context.Context, limits sandbox.Limits) (sandbox.R
 	return report, nil
 }
 
-// line is what a command has to be run through to stay within limits, and what
-// that enforces.
+// line returns the command line that enforces limits on a command, and what it enforces.
 func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Line, sandbox.Report, error) {
 	if c.o.Demand == Off {
 		return c.bare(limits.Bounds), sandbox.Report{Backend: sandbox.None}, nil
@@ -258,8 +246,7 @@ func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Lin
 	return line, report, err
 }
 
-// Attended is how a command is run that is not confined: nothing of it outlives
-// it, or us.
+// Attended returns how to run a command unconfined: none of its processes outlives it, or coder.
 func (c *Confiner) Attended(ctx context.Context, read tool.Line) bash.Confinement {
 	free := c.through(c.bare(sandbox.Bounds{}))
 	free.After = c.leaves(ctx, read)
@@ -275,31 +262,28 @@ func (c *Confiner) bare(b sandbox.Bounds) sandbox.Line {
 
 func (c *Confiner) through(l sandbox.Line) bash.Confinement { return through(c.o.Journal.Keep(l)) }
 
-// through is the confinement of a line that no journal is kept of.
+// through returns the confinement of a line without a journal.
 func through(l sandbox.Line) bash.Confinement {
 	l = l.Telling()
 	return bash.Confinement{Through: l.Argv, Attr: l.Attr, Init: l.Init, Journal: l.Journal, Hold: l.Hold}
 }
 
-// Helper is the bounds of a program that works for us beside the commands, such
-// as a language server. The zero Helper may write where commands may and has no
-// network.
+// Helper describes the bounds of a program that works for coder beside the commands, such as a language
+// server. The zero Helper may write where commands may and has no network.
 type Helper struct {
-	ReadOnly bool     // nothing in the workspace may be written, only caches and temporary folders
-	Network  bool     // the network may be used, if commands may
-	AnyMode  bool     // whatever the mode: it outlives it, and its calls are judged one by one
-	Write    []string // more folders that may be written, absolute
-	Private  bool     // Write is all that may be written
-	Hide     []string // what it must not see, absolute; where that cannot be hidden it does not run
-	Must     bool     // where nothing at all can be confined it does not run, unless the person switched that off
+	ReadOnly bool     // only caches and temporary folders are writable, not the workspace
+	Network  bool     // it may use the network if commands may
+	AnyMode  bool     // in any mode: it outlives the mode, and each of its calls is judged
+	Write    []string // additional writable folders, absolute
+	Private  bool     // only Write is writable
+	Hide     []string // hidden paths, absolute; if they cannot be hidden, it does not run
+	Must     bool     // it runs only in a sandbox, unless the user switched that off
 }
 
-// Helper has a program that was not started yet run within bounds, as far as
-// this machine can confine anything, and reports whether they are enforced. The
-// program keeps its environment, directory and streams, which may be pipes to
-// us for as long as it runs. Ending the process ends all that it started; so
-// does our own end, however that comes. Where everything is demanded and cannot
-// be had the error says so, and the program must not be started.
+// Helper confines a program that has not started yet, as far as this machine can, and reports whether the
+// bounds are enforced. The program keeps its environment, directory and streams, which may be pipes to coder.
+// When its process or coder ends, for any reason, everything it started ends too. If everything is required
+// and cannot be enforced, Helper returns an error, and the program must not be started.
 func (c *Confiner) Helper(ctx context.Context, cmd *program.Cmd, h Helper) (confined bool, err error) {
 	if !h.Private && !h.ReadOnly {
 		c.makeCaches()
@@ -334,9 +318,9 @@ func (c *Confiner) Helper(ctx context.Context, cmd *program.Cmd, h Helper) (conf
 	return report.Whole && report.Backend != sandbox.None, nil
 }
 
-// Git has a git of coder's own, that was not started yet, write in the folders of a
-// repository's own files and in temporary ones only: a link that a command put there
-// leads it nowhere else. What git obeys in these folders stays.
+// Git confines a git of coder's own, not started yet, to write only in the folders
+// of a repository's own files and in temporary folders: a command's link cannot
+// lead it elsewhere. The git settings in these folders still apply.
 func (c *Confiner) Git(ctx context.Context, cmd *program.Cmd, dirs ...string) error {
 	limits := sandbox.Limits{Write: existing(slices.Concat(Temporary(), dirs))}
 	for _, dir := range dirs {
@@ -347,11 +331,11 @@ func (c *Confiner) Git(ctx context.Context, cmd *program.Cmd, dirs ...string) er
 	return err
 }
 
-// Bare has a program that was not started yet run without bounds. Nothing of it
-// outlives it, or us.
+// Bare lets a program that has not started yet run without
+// bounds. None of its processes outlives it, or coder.
 func (c *Confiner) Bare(cmd *program.Cmd) { c.o.Journal.Keep(c.bare(sandbox.Bounds{})).Apply(cmd) }
 
-// Words say how a command would be confined, in one line.
+// Words describes in one line how a command would be confined.
 func (c *Confiner) Words(ctx context.Context) string {
 	if c.o.Demand == Off {
 		return Off
@@ -371,12 +355,11 @@ func words(r sandbox.Report) string {
 	return text
 }
 
-// Check reports, before anything runs, whether what is demanded can be had. Where
-// there are signs that not all can be, the person is told what cannot; where
-// there are none, that is found out when the first command comes.
+// Check reports, before anything runs, whether the required confinement is available. If there are
+// signs that part of it is not, Check warns the user; otherwise the first command finds out.
 func (c *Confiner) Check(ctx context.Context) error {
 	if c.o.Demand == Auto && c.o.Doubtful() {
-		// Limits such as commands have here, without a look at what is in the workspace.
+		// These are typical limits, without a scan of the workspace.
 		in := func(name string) string { return filepath.Join(c.o.Root, name) }
 		c.tell(c.find(ctx).Report(sandbox.Limits{
 			Write: []string{c.o.Root}, Protect: []string{in(".git"), in(".coder")}, Hide: []string{in(".env")}, Network: c.o.Network(), Hosts: c.hosts(),
@@ -405,13 +388,11 @@ func unavailable(r sandbox.Report) error {
 	return fmt.Errorf("%w; this machine does not enforce: %s", ErrUnavailable, strings.Join(r.NotEnforced, "; "))
 }
 
-// limits are what a command may do: write below the workspace, to temporary
-// folders and to what else was named, and use the network if that is on now. A
-// line that runs git may write what git needs, and no more of its own files; one
-// that was judged to only read is held to that. Nothing that is frozen may be
-// written, and what is secret is hidden. Only a line that a person approved, as it
-// is, may trace its processes and reach the sockets of other programs: through those
-// it does outside what it may not do itself.
+// limits returns what a command may do: write in the workspace, in temporary folders and in other named
+// folders, and use the network if it is on. A line that runs git may write what git needs, but not
+// git's other files; a line judged read-only may only read. Nothing frozen is writable, and secrets are
+// hidden. Only a line that the user approved, unchanged, may trace its processes and use the sockets of
+// other programs: through them it can act outside the sandbox.
 func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l sandbox.Limits, err error) {
 	foreign, isForeign := line.(bash.Foreign)
 	if isForeign {
@@ -422,10 +403,11 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 		return l, err
 	}
 	l.Trace = approved
-	// Hidden are secrets that the line does not name and none of its programs needs, and always the program's own folder.
+	// The hidden paths are secrets that the line does not name and
+	// none of its programs needs, and always coder's own folder.
 	r, _ := line.(risk.Report)
 	var named []string
-	if isForeign { // nobody let it read what it names
+	if isForeign { // its named files were not allowed
 		r = risk.Report{}
 	} else if c.o.Named != nil {
 		named = c.o.Named(r)
@@ -450,7 +432,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 	}
 	records := c.records(ctx, !r.ReadOnly)
 	l.Hide = append(l.Hide, records...)
-	for _, dir := range records { // under another name than .coder they would be files like others
+	for _, dir := range records { // under another name than .coder, they would be ordinary files
 		l.Pin = append(l.Pin, filepath.Dir(strings.TrimSuffix(dir, "/")))
 	}
 	home, sockets := c.home(), c.sockets()
@@ -493,14 +475,14 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 	return l, c.hide(ctx, &l, foreign.Hide)
 }
 
-// writing are the limits of a line on what it writes, and on the network.
+// writing returns the limits of a line for writing and for the network.
 func (c *Confiner) writing(ctx context.Context, line tool.Line, approved bool) (l sandbox.Limits, err error) {
 	if r, ok := line.(risk.Report); ok && r.ReadOnly {
 		l = c.readingLimits()
 	} else {
 		l = sandbox.Limits{Network: c.o.Network(), Hosts: c.hosts(), Write: c.granted(ctx)}
 		protect := slices.Clone(c.o.Protect)
-		for _, dir := range l.Write { // a home may lie in any of them, in temporary ones too
+		for _, dir := range l.Write { // the home may be in any of them, even in a temporary one
 			if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
 				protect = append(protect, sandbox.ProtectedIn(dir, c.o.Home)...)
 			}
@@ -523,14 +505,13 @@ func (c *Confiner) writing(ctx context.Context, line tool.Line, approved bool) (
 	return l, nil
 }
 
-// state are the program's own folders, which no command sees, but for one that the work
-// is in.
+// state returns coder's own folders, which no command sees, except one that contains the workspace.
 func (c *Confiner) state() []string {
 	return slices.DeleteFunc(existing(c.o.State), func(dir string) bool { return holds(dir, c.o.Root) })
 }
 
-// insideOf returns what reports whether a path lies in one of the folders, whatever links
-// lead to it. It holds for a moment only.
+// insideOf returns a function that reports whether a path is in one of
+// the folders, through any links. Its answers are soon out of date.
 func insideOf(dirs []string) func(path string) bool {
 	var resolved []string
 	for _, dir := range dirs {
@@ -546,7 +527,7 @@ func insideOf(dirs []string) func(path string) bool {
 	}
 }
 
-// hide adds what must not be seen, unless it cannot be hidden.
+// hide adds paths to the hidden ones, or fails if they cannot be hidden.
 func (c *Confiner) hide(ctx context.Context, l *sandbox.Limits, paths []string) error {
 	paths = existing(paths)
 	if len(paths) > 0 && (c.o.Demand == Off || !c.find(ctx).Hides(sandbox.Limits{Write: l.Write, Hide: paths})) {
@@ -556,9 +537,8 @@ func (c *Confiner) hide(ctx context.Context, l *sandbox.Limits, paths []string) 
 	return nil
 }
 
-// repositories are what must not be written of the repositories here: of that of
-// the workspace and of those below it. What git would obey in them must not be
-// made either.
+// repositories returns what is not writable in the repositories of the workspace and below it. Commands
+// may not create files there that git would obey, either.
 func (c *Confiner) repositories(ctx context.Context, git bool) (protect []string) {
 	dirs := []string{c.o.Root}
 	if c.o.Repositories != nil {
@@ -578,7 +558,7 @@ func (c *Confiner) repositories(ctx context.Context, git bool) (protect []string
 	return protect
 }
 
-// leaves is the [Confiner.Watch] of a line that may write.
+// leaves returns [Confiner.Watch] for a line that may write.
 func (c *Confiner) leaves(ctx context.Context, line tool.Line) func(context.Context) string {
 	if foreign, ok := line.(bash.Foreign); ok {
 		line = foreign.Line
@@ -589,9 +569,8 @@ func (c *Confiner) leaves(ctx context.Context, line tool.Line) func(context.Cont
 	return c.Watch(ctx)
 }
 
-// Watch remembers what git obeys here, and which profiles there are in a home that
-// may be written. It returns what finds, once something that may write is done, what
-// is new or has changed of that, and tells the person.
+// Watch records the files here that git obeys, and the profiles in a writable home. It returns a function to
+// call after something may have written: that returns what is new or changed, and warns the user.
 func (c *Confiner) Watch(ctx context.Context) func(context.Context) string {
 	if c.o.Repositories == nil {
 		return func(context.Context) string { return "" }
@@ -620,14 +599,14 @@ func (c *Confiner) Watch(ctx context.Context) func(context.Context) string {
 	}
 }
 
-// left are the sentences about what a command left.
+// left are the warnings about what a command left behind.
 var left = [...]string{
 	"git would run programs because of this command's changes in %s; check them before you use git there",
 	"git would use files elsewhere because of this command's changes in %s; check them before you use git there",
 	"a shell or login would run what this command wrote to %s; check it before you open one",
 }
 
-// changed lists what is there now and was not, or not so.
+// changed lists the paths in after that are new or changed.
 func changed(before, after map[string]string) string {
 	var now []string
 	for path, state := range after {
@@ -639,10 +618,10 @@ func changed(before, after map[string]string) string {
 	return strings.Join(now, ", ")
 }
 
-// Temporary are the folders for what does not last, which commands may write to.
+// Temporary returns the folders for temporary files, which commands may write to.
 func Temporary() []string { return []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"} }
 
-// reach decides which hosts commands may reach now; nil if they may reach none.
+// reach returns what decides which hosts commands may reach now, or nil if they may reach none.
 func (c *Confiner) reach() *Reach {
 	if c.o.Reach == nil {
 		return nil
@@ -650,7 +629,7 @@ func (c *Confiner) reach() *Reach {
 	return c.o.Reach()
 }
 
-// hosts are those that the settings name, while commands may reach them.
+// hosts returns the hosts in the settings, if commands may reach them now.
 func (c *Confiner) hosts() (list []string) {
 	if r := c.reach(); r != nil {
 		for _, p := range r.Named {
@@ -660,19 +639,18 @@ func (c *Confiner) hosts() (list []string) {
 	return list
 }
 
-// Bounds reports whether commands reach no other hosts than those of the list,
-// where there is one.
+// Bounds reports whether commands can reach only the listed hosts, if there is a list.
 func (c *Confiner) Bounds(ctx context.Context) bool {
 	return len(c.hosts()) == 0 || c.o.Demand != Off && c.find(ctx).Backend() != sandbox.None
 }
 
-// writable are the folders that commands may write to, if they are there.
+// writable returns the existing folders that commands may write to.
 func (c *Confiner) writable() []string {
 	return existing(slices.Concat([]string{c.o.Root}, Temporary(), c.o.Write))
 }
 
-// readingLimits allow no more than what programs that read put aside while they
-// work: temporary files, and what the user's own filter for large files keeps.
+// readingLimits allow only what reading programs write while they work: temporary files, and the files
+// of the user's own filter for large files.
 func (c *Confiner) readingLimits() sandbox.Limits {
 	temporary := slices.DeleteFunc(Temporary(), func(dir string) bool {
 		return holds(dir, c.o.Root) || c.o.Home != "" && holds(dir, c.o.Home)
@@ -685,14 +663,13 @@ func holds(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// runsGit reports whether a command line runs git itself. Of a line that nobody
-// read it is not known, so it does not.
+// runsGit reports whether a command line runs git itself. It returns false for a line without analysis.
 func runsGit(line tool.Line) bool {
 	r, _ := line.(risk.Report)
 	return slices.ContainsFunc(r.Simple, func(s risk.Command) bool { return s.Name == "git" })
 }
 
-// existing are the paths that are there, each once.
+// existing returns the paths that exist, each once.
 func existing(paths []string) (all []string) {
 	for _, p := range paths {
 		if p == "" || !filepath.IsAbs(p) || slices.Contains(all, p) {

@@ -17,16 +17,15 @@ import (
 	"coder/internal/policy/risk"
 )
 
-// open is what of the program's own folder commands may read: what people
-// write for the model to run.
+// open are the parts of coder's own folder that commands may read: what users write for the model to run.
 var open = []string{"skills", "commands", "agents", "AGENTS.md"}
 
-// records are the folders with the records of sessions: of the workspace, of the folders
-// above it and of the projects below. With early those of the
-// workspace are listed before they exist, for commands that run on when they do.
+// records returns the folders with session records: of the workspace, of the folders
+// above it and of the projects below. With early, those of the workspace are included
+// before they exist, for commands that are still running when they do.
 func (c *Confiner) records(ctx context.Context, early bool) (dirs []string) {
 	projects := []string{c.o.Root}
-	for dir := filepath.Dir(c.o.Root); dir != filepath.Dir(dir); dir = filepath.Dir(dir) { // a session may have worked there
+	for dir := filepath.Dir(c.o.Root); dir != filepath.Dir(dir); dir = filepath.Dir(dir) { // a session may have run there
 		projects = append(projects, dir)
 	}
 	if c.o.Projects != nil {
@@ -46,7 +45,7 @@ func (c *Confiner) records(ctx context.Context, early bool) (dirs []string) {
 				}
 			case info.IsDir():
 				dirs = append(dirs, at)
-			default: // a link; one that leads out of the project is not used
+			default: // a link; one that leads out of the project is unused
 				if to, err := filepath.EvalSymlinks(at); err == nil && to != c.o.Root && holds(c.o.Root, to) {
 					dirs = append(dirs, to)
 				}
@@ -56,8 +55,8 @@ func (c *Confiner) records(ctx context.Context, early bool) (dirs []string) {
 	return dirs
 }
 
-// sockets are those on which programs listen that are no commands of this session,
-// those that the environment names, and the folder of the person's own.
+// sockets returns the sockets of programs that are not commands of this session, those named in the
+// environment, and the user's own socket folder.
 func (c *Confiner) sockets() (list []string) {
 	if c.o.Sockets != nil {
 		list = slices.Clone(c.o.Sockets())
@@ -79,7 +78,7 @@ func isSocket(path string) bool {
 	return err == nil && info.Mode()&os.ModeSocket != 0
 }
 
-// agents are the sockets that programs need for their work.
+// agents returns the sockets that programs need for their work.
 func (c *Confiner) agents(programs []string) (list []string) {
 	for _, a := range []struct{ needs, socket string }{
 		{".ssh/", c.o.Agent}, {".gnupg/", filepath.Join(c.o.Runtime, "gnupg")},
@@ -92,8 +91,7 @@ func (c *Confiner) agents(programs []string) (list []string) {
 	return list
 }
 
-// known are the known places of secrets that are here, by whether one of the programs
-// needs them.
+// known returns the existing known places of secrets: hide, and show if one of the programs needs them.
 func (c *Confiner) known(h homeDir, programs []string) (hide, show []string) {
 	for _, p := range secret.Places() {
 		at := p.Path
@@ -115,8 +113,8 @@ func (c *Confiner) known(h homeDir, programs []string) (hide, show []string) {
 	return hide, show
 }
 
-// programs are what a line runs that was let run on purpose: one that only reads
-// was not, and gets nothing for its name.
+// programs returns the programs that a line was deliberately allowed to run. A read-only line was not,
+// and its programs gain nothing by their names.
 func (c *Confiner) programs(r risk.Report) (names []string) {
 	if r.ReadOnly || r.MaySet("PATH") {
 		return nil
@@ -129,8 +127,8 @@ func (c *Confiner) programs(r risk.Report) (names []string) {
 	return names
 }
 
-// planted reports whether a name leads to a program that lies where commands may
-// write. Such a program gets nothing for its name.
+// planted reports whether name leads to a program in a place that
+// commands can write to. Such a program gains nothing by its name.
 func (c *Confiner) planted(name string) bool {
 	if filepath.IsAbs(name) {
 		return slices.ContainsFunc(c.writable(), func(dir string) bool { return holds(real(dir), real(name)) })
@@ -146,9 +144,8 @@ func (c *Confiner) planted(name string) bool {
 	return err == nil && missing == nil && first != found || errors.Is(missing, program.ErrDot)
 }
 
-// inTree are the secret files of the workspace. Git must see those that it
-// tracks as they are, or else it would take them for deleted: a line that only
-// runs git, or was let run on purpose, sees them.
+// inTree returns the secret files of the workspace. A line that only runs git, or was deliberately
+// allowed, sees the tracked ones: git would otherwise consider them deleted.
 func (c *Confiner) inTree(ctx context.Context, r risk.Report) []string {
 	if c.o.Secrets == nil {
 		return nil
@@ -165,8 +162,8 @@ func (c *Confiner) inTree(ctx context.Context, r risk.Report) []string {
 	})
 }
 
-// pins are the folders of the workspace above a hidden file that decide by their names
-// whether it is hidden: one that a command moved would show it to the next command.
+// pins returns the folders of the workspace whose names make file hidden:
+// if a command moved one, the next command could see the file.
 func (c *Confiner) pins(file string) (dirs []string) {
 	rel, err := filepath.Rel(c.o.Root, file)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -185,10 +182,10 @@ func (c *Confiner) pins(file string) (dirs []string) {
 	return dirs
 }
 
-// headOf is how much of a file tells a certificate from a key.
+// headOf is how much of a file is read to tell a certificate from a key.
 const headOf = 64 << 10
 
-// isPublic reports whether a file is named like a key and holds none.
+// isPublic reports whether a file is named like a key but contains none.
 func isPublic(file string) bool {
 	if ext := strings.ToLower(filepath.Ext(file)); ext != ".pem" && ext != ".key" {
 		return false
@@ -205,8 +202,8 @@ func isPublic(file string) bool {
 	return err == nil && secret.IsPublic(file, text)
 }
 
-// Hides reports whether secret files that a line does not name are hidden from
-// it. Where they are not, what a line reads has to be known before it runs.
+// Hides reports whether secret files that a line does not name are hidden
+// from it. If not, what a line reads must be known before it runs.
 func (c *Confiner) Hides(ctx context.Context) bool {
 	if c.o.Demand == Off {
 		return false
@@ -216,27 +213,26 @@ func (c *Confiner) Hides(ctx context.Context) bool {
 	if c.o.Secrets != nil {
 		files, all = c.o.Secrets(ctx)
 	}
-	l := c.readingLimits() // only such a line runs unasked
+	l := c.readingLimits() // only such a line runs without approval
 	l.Hide = files
 	return all && c.find(ctx).Hides(l)
 }
 
-// Freezes reports whether what is frozen cannot be written by any command.
+// Freezes reports whether frozen paths are unwritable for every command.
 func (c *Confiner) Freezes(ctx context.Context) bool {
 	return c.o.Demand != Off && c.find(ctx).Protects()
 }
 
-// cache is where a tool keeps what it can make again. Nothing in it is run or
-// obeyed by itself: programs, settings, start-up files and hooks of the same
-// tool lie beside it and stay read-only.
+// cache is where a tool keeps what it can rebuild. Nothing in it is run or obeyed by itself: the tool's
+// programs, settings, startup files and hooks are elsewhere and stay read-only.
 type cache struct {
-	env  string   // the variable that says where; may be empty
-	home string   // else from the home
-	subs []string // only these below it; all of it if there are none
-	of   []string // programs, or scripts of a project, that do not work without it
+	env  string   // the variable with its location; may be empty
+	home string   // otherwise its path in the home
+	subs []string // only these subfolders; all of it if empty
+	of   []string // programs, or scripts of a project, that require it
 }
 
-// caches are those of common tools.
+// caches are the caches of common tools.
 var caches = []cache{
 	{env: "GOCACHE", home: ".cache/go-build", of: []string{"go"}}, {env: "GOMODCACHE", home: "go/pkg/mod"}, {env: "GOPATH", home: "go", subs: []string{"pkg/mod", "pkg/sumdb"}, of: []string{"go"}},
 	{env: "GOLANGCI_LINT_CACHE", home: ".cache/golangci-lint", of: []string{"golangci-lint"}}, {env: "STATICCHECK_CACHE", home: ".cache/staticcheck"}, {home: ".cache/gopls"}, {home: ".cache/goimports"},
@@ -254,10 +250,10 @@ var caches = []cache{
 	{home: "Library/Caches/go-build"}, {home: "Library/Caches/pip"}, {home: "Library/Caches/Yarn"}, {home: "Library/Caches/deno"}, {home: "Library/Caches/golangci-lint"},
 }
 
-// inCache is the folder of caches that another variable may move.
+// inCache is the folder of caches that another variable can relocate.
 const inCache = ".cache"
 
-// Caches are the folders of common tools that commands may write to.
+// Caches returns the folders of common tools that commands may write to.
 func Caches(home string, getenv func(string) string) (all []string) {
 	for _, c := range caches {
 		all = append(all, c.dirs(home, getenv)...)
@@ -289,8 +285,7 @@ func (c cache) dirs(home string, getenv func(string) string) (all []string) {
 	return all
 }
 
-// NeededCaches are the caches of those tools that are there and do not work
-// without them.
+// NeededCaches returns the caches that are required by installed tools.
 func NeededCaches(home string, getenv func(string) string, isThere func(program string) bool) (all []string) {
 	for _, c := range caches {
 		if slices.ContainsFunc(c.of, isThere) {
@@ -300,9 +295,9 @@ func NeededCaches(home string, getenv func(string) string, isThere func(program 
 	return all
 }
 
-// makeCaches makes the caches that tools need and that nobody made yet, as in a
-// new home: a command could not make them, since only what is there can be
-// opened to it. Where that fails the command says what it misses.
+// makeCaches creates missing caches that tools require, as in a new home: a
+// command could not create them, since only existing folders can be made
+// writable. If that fails, the command's own error says what is missing.
 func (c *Confiner) makeCaches() {
 	if c.o.Needed == nil || c.o.Demand == Off {
 		return

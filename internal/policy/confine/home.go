@@ -13,9 +13,9 @@ import (
 	"coder/internal/host/sandbox"
 )
 
-// homeDir is the home as one command finds it.
+// homeDir is the home as one command sees it.
 type homeDir struct {
-	at      string // with links on the way resolved; "" if there is none
+	at      string // with links resolved; "" if there is none
 	entries []fs.DirEntry
 }
 
@@ -28,15 +28,15 @@ func (c *Confiner) home() (h homeDir) {
 	return h
 }
 
-// has reports whether the home has what a path from there begins with.
+// has reports whether the home has the first element of a relative path.
 func (h homeDir) has(rel string) bool {
 	top, _, _ := strings.Cut(rel, "/")
 	return slices.ContainsFunc(h.entries, func(e fs.DirEntry) bool { return e.Name() == top })
 }
 
-// dotfiles are what a command that nobody approved does not see of the home, and what
-// it sees inside that: all whose names begin with a dot are hidden, but for harmless
-// places, tool chains and the work. A home that is the workspace is the work.
+// dotfiles returns what a command without the user's approval does not see of the home, and exceptions
+// inside: all dotfiles are hidden, except for harmless places, tool chains and the workspace. A home
+// that is the workspace counts as the workspace.
 func (c *Confiner) dotfiles(h homeDir) (hide, show []string) {
 	root := real(c.o.Root)
 	if h.at == "" || holds(root, h.at) {
@@ -61,7 +61,7 @@ func (c *Confiner) dotfiles(h homeDir) (hide, show []string) {
 			}
 			switch {
 			case !secret.Dotfile(rel), slices.Contains(seen, at):
-			case isLink && (!holds(h.at, at) || holds(root, at)): // its own place is no dotfile, or the work
+			case isLink && (!holds(h.at, at) || holds(root, at)): // leads to no dotfile, or to the workspace
 			case holds(at, root) && secret.SharedFolder(rel):
 				inside, _ := os.ReadDir(at)
 				look(rel, inside)
@@ -78,7 +78,7 @@ func (c *Confiner) dotfiles(h homeDir) (hide, show []string) {
 	return hide, show
 }
 
-// real is a path with links resolved, or itself where there is nothing.
+// real returns a path with links resolved, or the path itself if it does not exist.
 func real(path string) string {
 	if at, err := filepath.EvalSymlinks(path); err == nil {
 		return at
@@ -86,15 +86,15 @@ func real(path string) string {
 	return filepath.Clean(path)
 }
 
-// homeIn reports whether the home lies in a folder that commands may write though it is
-// not the work, such as a temporary one.
+// homeIn reports whether the home is in a folder that is
+// writable but not the workspace, such as a temporary one.
 func (c *Confiner) homeIn(dir string) bool {
 	return c.o.Home != "" && dir != c.o.Root && holds(real(dir), real(c.o.Home)) && !holds(real(c.o.Root), real(c.o.Home))
 }
 
-// granted are the places to write as far as the machine can tell them from the home.
-// Landlock takes nothing out of a folder that it grants, so of one with the home in it
-// only the folders beside the home are granted.
+// granted returns the writable folders as far as the machine can separate them
+// from the home. Landlock cannot exclude anything from a granted folder, so of
+// one that contains the home only the folders beside the home are granted.
 func (c *Confiner) granted(ctx context.Context) (dirs []string) {
 	all := c.writable()
 	if !c.onlyLandlock(ctx) || !slices.ContainsFunc(all, c.homeIn) {
@@ -121,8 +121,7 @@ func (c *Confiner) onlyLandlock(ctx context.Context) bool {
 	return c.o.Demand != Off && c.find(ctx).Backend() == sandbox.Landlock
 }
 
-// temporary names another folder for temporary files to a command that may not make any
-// in the usual one.
+// temporary returns variables for another temporary folder, for a command that cannot write to the usual one.
 func (c *Confiner) temporary(ctx context.Context) []string {
 	if !c.onlyLandlock(ctx) || !c.homeIn(os.TempDir()) {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"coder/internal/core/secret"
 )
 
-// linked are the places in hidden folders of the home that links in visible ones lead
-// through: ~/.gitconfig, ~/.cargo or a program in ~/.local/bin may lie in ~/.dotfiles.
-// Links that commands can make count for nothing, and so do secrets.
+// linked returns the paths in hidden folders of the home that links in visible
+// ones lead through: ~/.gitconfig, ~/.cargo or a program in ~/.local/bin may be in
+// ~/.dotfiles. Links that commands can make do not count, nor do secrets.
 func (c *Confiner) linked() (show []string) {
 	h := c.home()
 	closed := slices.Concat(c.writable(), c.o.State)
@@ -37,8 +37,8 @@ func (c *Confiner) linked() (show []string) {
 	return show
 }
 
-// visibleFolders are the home and its dotfolders that every command sees, by their paths
-// from the home, unless commands may write there.
+// visibleFolders returns the home and its dotfolders that every command
+// sees, relative to the home, unless commands may write there.
 func (c *Confiner) visibleFolders(h homeDir) (dirs []string) {
 	if h.at == "" {
 		return nil
@@ -64,9 +64,8 @@ func (c *Confiner) visibleFolders(h homeDir) (dirs []string) {
 	return slices.DeleteFunc(all, func(rel string) bool { return writable(filepath.Join(h.at, rel)) })
 }
 
-// hiddenOnTheWay are the hidden places that a path leads through: each link, and what
-// lies at the end. It walks name by name, as the kernel does. A way through a closed
-// folder, or to a secret, shows nothing.
+// hiddenOnTheWay returns the hidden paths that a path leads through: each link, and the target. It
+// walks name by name, like the kernel. A path through a closed folder, or to a secret, reveals nothing.
 func hiddenOnTheWay(home, file string, closed []string) (places []string) {
 	const separator = string(filepath.Separator)
 	at, parts := separator, strings.Split(file, separator)
@@ -105,5 +104,5 @@ func hiddenOnTheWay(home, file string, closed []string) (places []string) {
 	return places
 }
 
-// maxLinks bounds the links that a path may lead through.
+// maxLinks limits the links that a path may lead through.
 const maxLinks = 40

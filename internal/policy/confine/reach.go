@@ -18,40 +18,38 @@ import (
 	"coder/internal/tool/bash"
 )
 
-// maxAsked is how many hosts one command may have a person asked about.
+// maxAsked limits how many hosts one command may ask the user about.
 const maxAsked = 20
 
-// Reach decides which hosts the commands of a session reach: those that the
-// settings name, and others once a person allowed them. A person is asked about a
-// host at most once, however many connections wait for the answer.
+// Reach decides which hosts the commands of a session can reach: those in the settings, and others once the
+// user allows them. It asks the user about a host at most once, however many connections wait for the answer.
 type Reach struct {
 	Named  []hosts.Pattern
 	Dialer egress.Dialer // its Allow may be nil
-	// Upstream, which may be nil, is the user's own proxy for a request.
+	// Upstream, which may be nil, returns the user's own proxy for a request.
 	Upstream func(*http.Request) (*url.URL, error)
-	// Remembered, which may be nil, reports whether a host was always allowed;
-	// Remember has it be so.
+	// Remembered, which may be nil, reports whether a host was always allowed; Remember saves such an answer.
 	Remembered func(host string) bool
 	Remember   func(host string, s policy.Scope, why string) error
 
 	mu     sync.Mutex               // guards the fields below
-	said   map[string]bool          // what a person said of a host for the session
-	asking map[string]chan struct{} // closed once a person answered, or cannot
+	said   map[string]bool          // the user's answer about a host for the session
+	asking map[string]chan struct{} // closed once the user has answered, or cannot
 }
 
-// named reports whether the settings name a target.
+// named reports whether the settings list a target.
 func (r *Reach) named(to hosts.Target) bool {
 	return slices.ContainsFunc(r.Named, func(p hosts.Pattern) bool { return p.Matches(to) })
 }
 
-// private reports whether a host may be reached at an address that is not public:
-// the settings name that very address, or the dialer allows it.
+// private reports whether a host may be reached at a non-public address:
+// the settings list that very address, or the dialer allows it.
 func (r *Reach) private(host, port string) bool {
 	return r.Dialer.Allow != nil && r.Dialer.Allow(host, port) ||
 		slices.ContainsFunc(r.Named, func(p hosts.Pattern) bool { return p.IsAddress() && p.Matches(hosts.Target{Host: host, Port: port}) })
 }
 
-// open opens the way of one command, whose call may ask under ctx.
+// open opens the proxy for one command, whose call may ask the user under ctx.
 func (r *Reach) open(ctx context.Context, command string) (bash.Way, error) {
 	outlet, err := sandbox.NewOutlet()
 	if err != nil {
@@ -74,8 +72,7 @@ func (r *Reach) open(ctx context.Context, command string) (bash.Way, error) {
 	}}, nil
 }
 
-// proxyEnv leads programs to the proxy. Servers that a command starts are reached
-// without.
+// proxyEnv points programs to the proxy. Servers that a command starts are reached directly.
 var proxyEnv = func() (env []string) {
 	const near = "localhost,127.0.0.1,::1"
 	proxy := "http://" + sandbox.OutletAddress
@@ -87,16 +84,16 @@ var proxyEnv = func() (env []string) {
 		"PIP_PROXY="+proxy, "NODE_USE_ENV_PROXY=1")
 }()
 
-// reaching is one command that reaches for hosts.
+// reaching is one command that connects to hosts.
 type reaching struct {
 	*Reach
-	ctx     context.Context // of its call
+	ctx     context.Context // of the command's call
 	command string
-	own     map[string]error // what holds for this command alone, by host; nil allows. Guarded by Reach.mu
+	own     map[string]error // decisions for this command only, by host; nil allows. Guarded by Reach.mu
 	asked   int              // guarded by Reach.mu
 }
 
-// admit reports why the command may not reach a target.
+// admit returns an error if the command may not reach a target.
 func (c *reaching) admit(ctx context.Context, to hosts.Target) error {
 	for host := to.String(); ; {
 		if c.named(to) || c.Remembered != nil && c.Remembered(host) {
@@ -145,8 +142,8 @@ func (c *reaching) admit(ctx context.Context, to hosts.Target) error {
 	}
 }
 
-// ask puts the one question about a host. The call that the command belongs to
-// asks, not the connection: an answer counts for later ones, too.
+// ask asks the user about a host. The question belongs to the command's call, not to the connection:
+// the answer applies to later connections, too.
 func (c *reaching) ask(host string) error {
 	q := uip.Request{
 		Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
@@ -182,7 +179,7 @@ func (c *reaching) ask(host string) error {
 	switch scope := policy.Scope(a.Option); scope {
 	case policy.ThisSession, policy.ThisProject:
 		if c.Remember == nil || c.Remember(host, scope, c.command) != nil || !c.Remembered(host) {
-			c.decide(host, true) // what cannot be kept holds as long as we run
+			c.decide(host, true) // without storage, it applies until coder ends
 		}
 		return nil
 	}
@@ -193,7 +190,7 @@ func (c *reaching) ask(host string) error {
 	return fmt.Errorf("the user refused %s", host)
 }
 
-// decide keeps what a person said of a host for the session.
+// decide saves the user's answer about a host for the session.
 func (r *Reach) decide(host string, allowed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

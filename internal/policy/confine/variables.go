@@ -11,10 +11,9 @@ import (
 	"coder/internal/tool"
 )
 
-// variables are those withheld from commands that a line gets, NAME=value each, and what
-// names those that it misses, given what it printed. A line gets what its programs need
-// if a person approved it, or a rule of theirs names it whole, and all its other commands
-// only read.
+// variables returns the withheld variables that a line gets, as NAME=value, and a function that names
+// the ones it lacks, given its output. A line gets what its programs need if the user approved it, or
+// one of the user's rules names the whole line, and all its other commands only read.
 func (c *Confiner) variables(ctx context.Context, line tool.Line) (given []string, missing func(output string) string) {
 	r, ok := line.(risk.Report)
 	if !ok || c.o.Withheld == nil || c.o.Rerun {
@@ -32,7 +31,7 @@ func (c *Confiner) variables(ctx context.Context, line tool.Line) (given []strin
 		}
 	}
 	vouched := known && (tool.Approved(ctx) || c.o.Vouches != nil && c.o.Vouches(r))
-	withheld := make(map[string][]string) // the programs that need a variable, by its name
+	withheld := make(map[string][]string) // by variable, the programs that need it
 	for _, kv := range c.o.Withheld() {
 		name, _, _ := strings.Cut(kv, "=")
 		needs := slices.DeleteFunc(slices.Clone(users), func(program string) bool { return !secret.NeedsVariable(program, name) })
@@ -62,7 +61,7 @@ func (c *Confiner) variables(ctx context.Context, line tool.Line) (given []strin
 	}
 }
 
-// mentions reports whether a text has the name of a variable as a word.
+// mentions reports whether text contains the name of a variable as a word.
 func mentions(text, name string) bool {
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')

@@ -1,7 +1,7 @@
-// Package grant is the gate between a verdict and a run. A tool call is prepared as a [Call],
-// and a Call runs only with a [Grant] for its digest. Three things make a Grant: a policy that
-// allows the call, a person's yes to a question about it, and a call of the person's own.
-// Code that forgets to ask holds the zero Grant, which runs nothing.
+// Package grant is the gate between a verdict and a run. A tool call is prepared as a [Call], and a
+// Call runs only with a [Grant] for its digest. Three things produce a Grant: a policy that allows the
+// call, the user's approval of a question about it, and a call of the user's own. Code that forgets to
+// ask has the zero Grant, which runs nothing.
 package grant
 
 import (
@@ -24,23 +24,23 @@ import (
 	"coder/internal/tool"
 )
 
-// A Grant runs the call of one digest, once.
+// A Grant permits running the call with one digest, once.
 type Grant struct {
 	digest string
 	unused *atomic.Bool
-	person bool // it is a person's own yes to this very call
+	person bool // the user approved this very call
 }
 
-// Covers reports whether g would run c now.
+// Covers reports whether g permits running c now.
 func (g Grant) Covers(c *Call) bool { return g.isFor(c) && g.unused.Load() }
 
 func (g Grant) isFor(c *Call) bool { return c != nil && g.unused != nil && g.digest == c.digest }
 
-// ErrNone is the error of a call that has no grant.
+// ErrNone is the error for a call without a grant.
 var ErrNone = errors.New("this call is neither allowed nor approved")
 
-// A Call is a call as its tool prepared it. Its plan is read once: the plan that was judged
-// and shown is the plan in the digest.
+// A Call is a call as prepared by its tool. Its plan is read once:
+// the plan that was judged and shown is the plan in the digest.
 type Call struct {
 	written  chat.ToolCall
 	by       tool.Tool
@@ -52,7 +52,7 @@ type Call struct {
 	verdict  policy.Verdict
 }
 
-// Prepare has t prepare the call that the model wrote, with args for its arguments.
+// Prepare lets t prepare the call that the model wrote, with the arguments args.
 func Prepare(ctx context.Context, t tool.Tool, written chat.ToolCall, args json.RawMessage) (*Call, error) {
 	prepared, err := t.Prepare(ctx, args)
 	if err != nil {
@@ -64,24 +64,24 @@ func Prepare(ctx context.Context, t tool.Tool, written chat.ToolCall, args json.
 	return c, nil
 }
 
-// With has the same tool prepare the call that the person changed.
+// With lets the same tool prepare the call as changed by the user.
 func (c *Call) With(ctx context.Context, changed chat.ToolCall) (*Call, error) {
 	return Prepare(ctx, c.by, changed, changed.Args)
 }
 
-// Plan is what the call would do.
+// Plan returns what the call would do.
 func (c *Call) Plan() tool.Plan { return c.plan }
 
-// Args are the arguments by the tool's own names.
+// Args returns the arguments under the tool's own names.
 func (c *Call) Args() json.RawMessage { return c.args }
 
-// Digest differs for any two calls that differ in their id, tool, arguments or effects.
+// Digest returns a hash that differs for calls with different ids, tools, arguments or effects.
 func (c *Call) Digest() string { return c.digest }
 
-// Case is the call as policies see it.
+// Case returns the call as policies see it.
 func (c *Call) Case() policy.Case { return policy.Case{Tool: c.tool, Call: c.written, Plan: c.plan} }
 
-// sum is the digest. Open questions on record keep it, so its form does not change.
+// sum computes the digest. Records of open questions contain it, so its format must not change.
 func (c *Call) sum(given json.RawMessage) string {
 	type effect struct {
 		Kind   tool.Kind // a number
@@ -105,15 +105,15 @@ func (c *Call) sum(given json.RawMessage) string {
 	hashMember(h, "Args", c.written.Args)
 	h.Write([]byte{','})
 	h.Write(rest[1 : len(rest)-1])
-	if !bytes.Equal(given, c.written.Args) && len(given) > 0 { // not those that the model wrote
+	if !bytes.Equal(given, c.written.Args) && len(given) > 0 { // other than what the model wrote
 		hashMember(h, "Read", given)
 	}
 	h.Write([]byte{'}'})
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// hashMember hashes a further member of a JSON object whose value is a text. The text may be
-// large and is not copied as a whole.
+// hashMember hashes another member of a JSON object with a string
+// value. The string may be large and is not copied as a whole.
 func hashMember(h hash.Hash, name string, text []byte) {
 	const piece = 64 << 10
 	fmt.Fprintf(h, `,%q:"`, name)
@@ -135,7 +135,7 @@ func (c *Call) grant(person bool) Grant {
 	return g
 }
 
-// Judge asks p about the call, and grants it only if p allows it.
+// Judge asks p about the call, and grants it if p allows it.
 func (c *Call) Judge(ctx context.Context, p policy.Policy) (policy.Opinion, Grant, error) {
 	opinion, err := policy.Judge(ctx, p, c.Case())
 	if c.verdict = opinion.Verdict; c.verdict == policy.Allow {
@@ -144,19 +144,18 @@ func (c *Call) Judge(ctx context.Context, p policy.Policy) (policy.Opinion, Gran
 	return opinion, Grant{}, err
 }
 
-// Unjudged grants a call that is the person's own, which no policy judges. Typed says that
-// they wrote this very call, rather than a hook or a check of theirs.
+// Unjudged grants a call of the user's own, which no policy judges. typed means that the user wrote
+// this very call, rather than a hook or a check.
 func (c *Call) Unjudged(typed bool) Grant { return c.grant(typed) }
 
-// An Approval is a person's yes to the call that a question showed. The zero Approval
-// grants nothing.
+// An Approval is the user's approval of the call that a question showed. The zero Approval grants nothing.
 type Approval struct {
 	shown *Call
 	args  json.RawMessage
 }
 
-// Approve reads the answer a to the question q about the call. Its error says why the answer
-// is no yes.
+// Approve reads the answer a to the question q about the
+// call. Its error says why the answer does not approve it.
 func (c *Call) Approve(q uip.Request, a uip.Response) (Approval, error) {
 	switch {
 	case c.verdict != policy.Ask:
@@ -182,7 +181,7 @@ func (c *Call) Approve(q uip.Request, a uip.Response) (Approval, error) {
 	return Approval{}, fmt.Errorf("%q does not approve the call", a.Option)
 }
 
-// reduced are the arguments that make only the hunks in the answer, or nil if it names all.
+// reduced returns arguments for only the hunks in the answer, or nil if it names all.
 func (c *Call) reduced(a uip.Response) (json.RawMessage, error) {
 	if a.Args != nil {
 		return nil, errors.New("the answer has both hunks and other arguments")
@@ -199,11 +198,11 @@ func (c *Call) reduced(a uip.Response) (json.RawMessage, error) {
 	return jsonx.Must(args), nil
 }
 
-// Args are the arguments that the person wants instead of those they were shown, or nil.
+// Args returns the user's arguments in place of the shown ones, or nil.
 func (y Approval) Args() json.RawMessage { return y.args }
 
-// Grant grants c if it is the call that was shown, or that call with the person's
-// arguments, and policy does not deny it.
+// Grant grants c if it is the call that was shown, or that call
+// with the user's arguments, and policy does not deny it.
 func (y Approval) Grant(c *Call) (Grant, error) {
 	switch {
 	case y.shown == nil || c == nil || c.written.ID != y.shown.written.ID:
@@ -216,8 +215,7 @@ func (y Approval) Grant(c *Call) (Grant, error) {
 	return c.grant(true), nil
 }
 
-// Run runs the call if g covers it, which uses g up. The call knows from its context
-// whether a person approved it.
+// Run runs the call if g covers it, which uses up g. Its context tells the call whether the user approved it.
 func (c *Call) Run(ctx context.Context, out io.Writer, g Grant) (tool.Result, error) {
 	if !g.isFor(c) || !g.unused.CompareAndSwap(true, false) {
 		return tool.Result{}, ErrNone

@@ -12,26 +12,25 @@ import (
 	"coder/internal/policy/rule"
 )
 
-// How much goes unasked to a host that the person named, in one session. A yes to
-// a call beyond that begins anew.
+// These bounds limit what goes without approval to a host that the user named, in one session. When the
+// user approves a call beyond them, counting restarts.
 const (
 	mostAddresses = 20
 	mostBytes     = 2 << 10 // of paths and queries
-	longestQuery  = 128     // that goes unasked
+	longestQuery  = 128     // without approval
 )
 
-// mostResults is how many results of calls are searched for where an address
-// came from.
+// mostResults is how many results of calls are searched for the source of an address.
 const mostResults = 200
 
-// heard is what a session said of hosts, and what went to them unasked. It is
-// safe for concurrent use.
+// heard records the hosts mentioned in a session, and what was
+// sent to them without approval. It is safe for concurrent use.
 type heard struct {
 	mu      sync.Mutex // guards the fields below
 	hosts   map[string]chat.Origin
 	sent    map[string]spent
-	begun   map[string]string // the titles of calls that run, by their ids
-	results []result          // the oldest first
+	begun   map[string]string // the titles of running calls, by id
+	results []result          // oldest first
 }
 
 type spent struct{ addresses, bytes int }
@@ -45,7 +44,7 @@ func newHeard() *heard {
 	return &heard{hosts: make(map[string]chat.Origin), sent: make(map[string]spent), begun: make(map[string]string)}
 }
 
-// Hear takes an input: what the person typed names hosts that may be fetched from.
+// Hear records an input: calls may fetch from hosts in what the user typed.
 func (j *Judge) Hear(words chat.Words) {
 	h := j.heard
 	h.mu.Lock()
@@ -59,7 +58,7 @@ func (j *Judge) Hear(words chat.Words) {
 	}
 }
 
-// Observe counts what a record says went to hosts, also one of an earlier process.
+// Observe counts what was sent to hosts according to a record, which may be from an earlier process.
 func (j *Judge) Observe(r event.Record) {
 	h := j.heard
 	h.mu.Lock()
@@ -89,14 +88,14 @@ func (h *heard) spend(address string, query int) {
 	h.sent[host] = spent{s.addresses + 1, s.bytes + sizeOf(address) + query}
 }
 
-// redirected counts an address to which a host sent a call.
+// redirected counts an address to which a host redirected a call.
 func (h *heard) redirected(address string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.spend(address, 0)
 }
 
-// queryOf is how many bytes of a query a call's title shows; the target has none.
+// queryOf returns the size in bytes of the query in a call's title; the target has no query.
 func queryOf(title string) int {
 	_, query, _ := strings.Cut(title, "?")
 	if strings.HasSuffix(title, "…") {
@@ -105,7 +104,7 @@ func queryOf(title string) int {
 	return len(query)
 }
 
-// sizeOf is how many bytes an address can carry.
+// sizeOf returns how many bytes of data an address can carry.
 func sizeOf(address string) int {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -114,7 +113,7 @@ func sizeOf(address string) int {
 	return len(u.EscapedPath()) + len(u.RawQuery)
 }
 
-// exceeds reports whether one more address would be more than goes to its host unasked.
+// exceeds reports whether one more address would exceed the bounds for its host.
 func (h *heard) exceeds(address string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,7 +127,7 @@ func (h *heard) typed(host string) bool {
 	return h.hosts[host] == chat.Typed
 }
 
-// whence says where a host came from.
+// whence describes where a host came from.
 func (h *heard) whence(host string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,7 +1,6 @@
-// Package judge decides about every call of a session: what the mode, the
-// person's rules and the risks say is weighed together, so that a person is
-// asked at most once, and everything that shows or tests permissions asks the
-// same judge.
+// Package judge decides about every call of a session. It weighs the mode, the
+// user's rules and the risks together, so that the user is asked at most once.
+// Everything that shows or tests permissions uses the same judge.
 package judge
 
 import (
@@ -25,49 +24,45 @@ import (
 	"coder/internal/tool"
 )
 
-// Options are what a Judge is made of.
+// Options configures a Judge.
 type Options struct {
-	State *mode.State  // the mode of the moment
+	State *mode.State  // the current mode
 	Root  string       // the workspace, absolute
-	Added []string     // folders beside it that file tools write in, too, absolute
-	Home  string       // the person's home, absolute; may be empty
-	Bash  bool         // commands are run by bash
+	Added []string     // additional folders where file tools write, absolute
+	Home  string       // the user's home, absolute; may be empty
+	Bash  bool         // bash runs the commands
 	Door  program.Door // to git
-	// Visible are folders of the home, absolute, that commands see although their
-	// names begin with a dot.
+	// Visible are folders of the home, absolute, that commands see although their names begin with a dot.
 	Visible []string
-	// Given are the rules the person wrote; Allow and Deny those of this run.
+	// Given are the user's rules; Allow and Deny are those of this run.
 	Given       map[string]risk.Patterns
-	Lines       []string // patterns of commands that they allow themselves, not a project
+	Lines       []string // command patterns that the user's own settings allow, not a project's
 	Allow, Deny []rule.Spec
-	Exact       bool // whole command lines are remembered rather than shapes
-	// Settings are files that the person's environment names for programs to go by.
+	Exact       bool // remember whole command lines, not shapes
+	// Settings are settings files for programs that the user's environment names.
 	Settings []string
-	// Ignored, which may be nil, names the ignore file of the workspace that hides a
-	// file from every tool.
+	// Ignored, which may be nil, returns the ignore file of the workspace that hides a file from every tool.
 	Ignored func(file string) (by string, ok bool)
-	// Hosts are those that the person's settings name.
+	// Hosts are the hosts in the user's settings.
 	Hosts []string
 	Now   func() time.Time
 
-	// Frozen are patterns of what may not be written. Freezes reports whether
-	// commands are kept from that, Hidden whether secret files that a command
-	// does not name are hidden from it; Tracked lists those that git keeps. Each
-	// may be nil.
+	// Frozen are patterns of unwritable files. Freezes reports whether commands are kept
+	// from writing them, Hidden whether secret files that a command does not name are
+	// hidden from it; Tracked lists the ones that git tracks. Each may be nil.
 	Frozen          []string
 	Freezes, Hidden func() bool
 	Tracked         func() []string
 
-	// Network is what commands may reach, in words. Bounds, which may be nil,
-	// reports whether they are kept to that.
+	// Network describes what commands may reach. Bounds, which may be nil, reports whether this is enforced.
 	Network string
 	Bounds  func() bool
 
-	// Check, which may be nil, reports whether a command line is the check of a folder that the
-	// person trusts: it runs unasked, except in plan mode or where a rule that somebody wrote asks.
+	// Check, which may be nil, reports whether a command line is the check of a trusted folder: it runs
+	// without approval, except in plan mode or if a written rule asks.
 	Check func(line string) bool
 
-	// Unasked lets pass what is only asked about; Fearless risks as well.
+	// Unasked allows what would only need approval; Fearless also allows risks.
 	Unasked, Fearless bool
 }
 
@@ -76,20 +71,20 @@ type Judge struct {
 	state  *mode.State
 	book   *rule.Book
 	facts  risk.Facts
-	memory *Memory // nil: nothing is remembered
+	memory *Memory // nil: no memory
 	heard  *heard
-	later  *later        // rules that came since
-	logs   *atomic.Value // a string: where this session keeps output
+	later  *later        // rules added during the run
+	logs   *atomic.Value // a string: where this session stores output
 	o      Options
 }
 
-// later are rules of this run that came while it went on.
+// later are rules added during this run.
 type later struct {
 	mu          sync.Mutex // guards the fields below
 	allow, deny []rule.Spec
 }
 
-// book is b with them.
+// book returns b with the later rules.
 func (l *later) book(b *rule.Book) *rule.Book {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,19 +130,17 @@ func New(o Options) *Judge {
 	return j
 }
 
-// SetLogs names the folder below the workspace where the session keeps output,
-// which its tools may open.
+// SetLogs sets the folder below the workspace where the session stores output, which its tools may open.
 func (j *Judge) SetLogs(dir string) { j.logs.Store(dir) }
 
-// AddRules takes rules of this run beside those it began with.
+// AddRules adds rules to those of this run.
 func (j *Judge) AddRules(allow, deny []rule.Spec) {
 	j.later.mu.Lock()
 	defer j.later.mu.Unlock()
 	j.later.allow, j.later.deny = append(j.later.allow, allow...), append(j.later.deny, deny...)
 }
 
-// Reaches reports whether a redirect may lead to an address without a question, and
-// counts it.
+// Reaches reports whether a redirect may lead to an address without approval, and counts it.
 func (j *Judge) Reaches(address string) bool {
 	_, preset := j.state.Current()
 	p, ok := rule.PresetNamed(preset)
@@ -158,7 +151,7 @@ func (j *Judge) Reaches(address string) bool {
 	return reaches
 }
 
-// Allowing returns a Judge that also lets specs pass.
+// Allowing returns a Judge that also allows specs.
 func (j *Judge) Allowing(specs []rule.Spec) *Judge {
 	book, more := *j.book, *j
 	book.Allow = slices.Concat(book.Allow, specs)
@@ -166,22 +159,22 @@ func (j *Judge) Allowing(specs []rule.Spec) *Judge {
 	return &more
 }
 
-// Judge weighs one case in the mode of the moment.
+// Judge judges one case in the current mode.
 func (j *Judge) Judge(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 	return j.In(j.state.Current()).Judge(ctx, c)
 }
 
-// Mode is the mode of the moment, and the preset in force.
+// Mode returns the current mode and preset.
 func (j *Judge) Mode() (m mode.Mode, preset string) { return j.state.Current() }
 
-// In is the policy in a mode under a preset.
+// In returns the policy for a mode and a preset.
 func (j *Judge) In(m mode.Mode, preset string) policy.Policy {
 	p, ok := rule.PresetNamed(preset)
 	if !ok {
 		return policy.All() // denies
 	}
 	if j.memory != nil {
-		_ = j.memory.refresh() // what cannot be read is not remembered
+		_ = j.memory.refresh() // an unreadable memory adds nothing
 	}
 	book := j.later.book(j.book)
 	danger := risk.New(j.facts, book.Waives)
@@ -200,7 +193,7 @@ func (j *Judge) In(m mode.Mode, preset string) policy.Policy {
 	return all
 }
 
-// checksUnasked lets the check of a trusted folder pass where p would merely ask about it.
+// checksUnasked wraps p to allow the check of a trusted folder where p would only ask.
 func (j *Judge) checksUnasked(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := policy.Judge(ctx, p, c)
@@ -216,7 +209,7 @@ func (j *Judge) checksUnasked(p policy.Policy) policy.Policy {
 	})
 }
 
-// unbounded asks about commands that could reach more hosts than the settings name.
+// unbounded asks about commands that could reach hosts not in the settings.
 func (j *Judge) unbounded(_ context.Context, c policy.Case) (policy.Opinion, error) {
 	for _, e := range c.Plan.Effects {
 		if e.Kind != tool.Exec || j.o.Bounds == nil || j.o.Bounds() {
@@ -230,59 +223,54 @@ func (j *Judge) unbounded(_ context.Context, c policy.Case) (policy.Opinion, err
 	return policy.Opinion{Verdict: policy.Allow}, nil
 }
 
-// Analyse says what a command line would do here.
+// Analyse returns what a command line would do here.
 func (j *Judge) Analyse(command string) risk.Report { return risk.Analyse(command, j.facts) }
 
-// Offers say what "always" would remember of a call. The error says why it
-// cannot be remembered.
+// Offers returns what "always" would remember about a call. The error says why it cannot be remembered.
 func (j *Judge) Offers(c policy.Case) ([]policy.Offer, error) { return j.book.Offers(c) }
 
-// Hides reports whether searches pass over a file that they were not given by
-// name.
+// Hides reports whether searches skip a file that they were not given by name.
 func (j *Judge) Hides(file string) bool {
 	_, preset := j.state.Current()
 	p, ok := rule.PresetNamed(preset)
 	return !ok || j.later.book(j.book).Hides(p, file)
 }
 
-// Names are the files that a command line names, by their full paths. What it
-// names it was judged by.
-// A file that a rule denies is not named by naming it.
+// Names returns the full paths of the files that a command line
+// names and was judged by. It omits files that a rule denies.
 func (j *Judge) Names(r risk.Report) []string {
 	return slices.DeleteFunc(j.book.Names(r), func(file string) bool { return j.Denies(rule.Reads, file) })
 }
 
-// Denies reports whether a rule denies every use of a file of a class, read or
-// write. That holds in every mode.
+// Denies reports whether a rule denies every use of a file in
+// a class, read or write. It applies in every mode.
 func (j *Judge) Denies(class, file string) bool { return j.later.book(j.book).Denies(class, file) }
 
-// DeniedPaths are the files and folders that rules deny a class of use of by
-// their names alone, and those inside that are to be seen.
+// DeniedPaths returns the files and folders whose use in a class
+// rules deny by name alone, and the visible exceptions inside.
 func (j *Judge) DeniedPaths(class string) (denied, shown []string) {
 	return j.later.book(j.book).DeniedPaths(class)
 }
 
-// Freezes reports whether there may be anything that nobody may write.
+// Freezes reports whether anything may be frozen.
 func (j *Judge) Freezes() bool {
 	return len(j.o.Frozen) > 0 || j.later.book(j.book).HasDenials(rule.Writes)
 }
 
-// Vouches reports whether a rule of the person's own names a line whole and allows it.
+// Vouches reports whether one of the user's own rules names the whole line and allows it.
 func (j *Judge) Vouches(r risk.Report) bool { return j.later.book(j.book).Vouches(r) }
 
-// Conceals reports whether commands that do not name a file are not to see it:
-// it usually holds secrets, or a rule of the person asks about it or denies it.
-// That holds in every mode.
+// Conceals reports whether commands that do not name a file may not see it: it usually contains
+// secrets, or a user's rule asks about it or denies it. It applies in every mode.
 func (j *Judge) Conceals(file string) bool {
 	p, _ := rule.PresetNamed("build")
 	return j.later.book(j.book).Hides(p, file)
 }
 
-// IsFrozen reports whether nobody may write a file, or anything in a folder.
+// IsFrozen reports whether a file, or everything in a folder, is unwritable for all.
 func (j *Judge) IsFrozen(file string, dir bool) bool { return j.later.book(j.book).IsFrozen(file, dir) }
 
-// Permissions shows what is really in force: what each sort of call meets, and
-// the rules a person wrote.
+// Permissions returns a table of what is in force: the verdict for each sort of call, and the user's rules.
 func (j *Judge) Permissions() display.Table {
 	judge := j.In(j.state.Current())
 	t := display.Table{Head: display.Words("what", "verdict", "why")}
@@ -300,7 +288,7 @@ func (j *Judge) Permissions() display.Table {
 	case j.o.Network != "":
 		t.Rows = append(t.Rows, display.Words("commands reaching "+j.o.Network, policy.Allow.String(), "safety.network"))
 	}
-	// What the person wrote, said for this run, and answered "always".
+	// These are the user's rules, the rules of this run, and the "always" answers.
 	for _, name := range slices.Sorted(maps.Keys(j.book.Given)) {
 		for _, pattern := range slices.Sorted(maps.Keys(j.book.Given[name])) {
 			t.Rows = append(t.Rows, display.Words(fmt.Sprintf("your rule %s(%s)", name, pattern), j.book.Given[name][pattern].String(), ""))
@@ -319,7 +307,7 @@ func (j *Judge) Permissions() display.Table {
 	return t
 }
 
-// samples are one call of each sort.
+// samples has one call of each sort.
 var samples = []struct {
 	what, tool string
 	effect     tool.Effect

@@ -25,22 +25,21 @@ import (
 	"coder/internal/policy/rule"
 )
 
-// Memory keeps what a person said "always" to, for this project and for sessions
-// of it, in a folder of the person's own, so that a repository cannot bring such
-// answers along.
+// Memory saves what the user allowed "always", for this project and its sessions, in a folder of the
+// user's own, so that a repository cannot bring such answers along.
 type Memory struct {
 	book    *rule.Book
 	path    string
 	root    string
-	session string // the one that is open; empty where none is
+	session string // the open session, or empty
 	now     func() time.Time
 
 	mu     sync.Mutex              // guards seen and others, and the file among this process's goroutines
-	seen   stamp                   // the file as it was last read
-	others map[string][]rule.Grant // what holds in sessions other than this one
+	seen   stamp                   // the file as last read
+	others map[string][]rule.Grant // grants of the other sessions
 }
 
-// stamp tells one state of a file from another.
+// stamp identifies a state of a file.
 type stamp struct {
 	at   time.Time
 	size int64
@@ -52,13 +51,12 @@ type remembered struct {
 	Sessions map[string][]rule.Grant `json:"sessions,omitempty"`
 }
 
-// maxSessions bounds how many sessions something is remembered of.
+// maxSessions limits how many sessions have saved grants.
 const maxSessions = 200
 
-// Remember gives j a memory kept below dir. Session is the one that is open; where
-// it is empty, what is said for a session ends with j. List are commands that the
-// person's settings let pass. The error says what could not be read; it is asked
-// about again.
+// Remember gives j a memory below dir. session is the open session; if it is
+// empty, session grants end with j. list are commands that the user's settings
+// allow. The error says what could not be read; that needs approval again.
 func (j *Judge) Remember(dir, session string, list []string) (*Memory, error) {
 	m := &Memory{book: j.book, root: j.o.Root, session: session, now: j.o.Now, path: filepath.Join(dir, fileOf(j.o.Root))}
 	if m.now == nil {
@@ -70,16 +68,16 @@ func (j *Judge) Remember(dir, session string, list []string) (*Memory, error) {
 	return m, m.refresh()
 }
 
-// fileOf is the file of a project.
+// fileOf returns the name of a project's file.
 func fileOf(root string) string {
 	sum := sha256.Sum256([]byte(root))
 	return hex.EncodeToString(sum[:8]) + ".json"
 }
 
-// maxMemory bounds the file that is remembered in.
+// maxMemory limits the size of a project's file.
 const maxMemory = 16 << 20
 
-// refresh takes up what another process remembered or revoked.
+// refresh reads what another process remembered or revoked.
 func (m *Memory) refresh() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +111,7 @@ func (m *Memory) refresh() error {
 	return err
 }
 
-// Begin forgets what was said for an earlier session of the same name.
+// Begin deletes the grants of an earlier session with the same name.
 func (m *Memory) Begin() error {
 	if m.session == "" || len(m.book.Session.Grants()) == 0 {
 		return nil
@@ -122,7 +120,7 @@ func (m *Memory) Begin() error {
 	return m.save()
 }
 
-// Offers say what would be remembered of a call, by how far it would reach.
+// Offers returns what would be remembered about a call, by scope.
 func (m *Memory) Offers(c policy.Case) ([]policy.Offer, error) { return m.book.Offers(c) }
 
 // Add remembers a call.
@@ -136,16 +134,16 @@ func (m *Memory) Add(_ context.Context, c policy.Case, s policy.Scope) error {
 	return m.save()
 }
 
-// Connects reports whether commands were always allowed to reach a host.
+// Connects reports whether commands are always allowed to reach a host.
 func (j *Judge) Connects(host string) bool {
 	return j.memory != nil && j.memory.refresh() == nil && j.book.Connects(host)
 }
 
-// Connect remembers that commands may reach a host, and what they reached for then.
+// Connect remembers that commands may reach a host, and which command asked.
 func (j *Judge) Connect(host string, s policy.Scope, why string) error {
 	m := j.memory
 	if m == nil {
-		return nil // it holds as long as we run
+		return nil // it applies until coder ends
 	}
 	if err := m.refresh(); err != nil {
 		return err
@@ -180,8 +178,7 @@ func (m *Memory) save() error {
 	return atomicfile.Write(m.path, append(text, '\n'), 0o600)
 }
 
-// sessionsIn are the sessions that something is remembered of, the one last said
-// something in at the end.
+// sessionsIn returns the sessions with grants, the one with the latest grant last.
 func sessionsIn(all map[string][]rule.Grant) []string {
 	last := func(id string) (when time.Time) {
 		for _, g := range all[id] {
@@ -196,14 +193,13 @@ func sessionsIn(all map[string][]rule.Grant) []string {
 	})
 }
 
-// Carry copies what was always allowed in a project before a time to another
-// folder and another place of the project. What was said for a session is said
-// again when that is run again.
+// Carry copies a project's grants from before a time to another folder, for another path of the
+// project. It omits session grants: rerunning the session makes them again.
 func Carry(dir, root, toDir, toRoot string, before time.Time) error {
 	var r remembered
 	text, err := repofile.Own(filepath.Join(dir, fileOf(root)), maxMemory)
 	if err != nil || json.Unmarshal(text, &r) != nil || r.Root != root {
-		return nil // there is nothing, or nothing that counts
+		return nil // no grants, or none that count
 	}
 	r.Root, r.Sessions = toRoot, nil
 	r.Grants = slices.DeleteFunc(r.Grants, func(g rule.Grant) bool { return !g.When.Before(before) })
@@ -221,16 +217,16 @@ func Carry(dir, root, toDir, toRoot string, before time.Time) error {
 	return atomicfile.Write(filepath.Join(toDir, fileOf(toRoot)), text, 0o600)
 }
 
-// Granted is a grant as it is listed.
+// Granted is a grant in a list.
 type Granted struct {
 	Number int `json:"number"`
 	rule.Grant
 	Scope   policy.Scope `json:"scope"`
-	Session string       `json:"session,omitempty"` // the one it holds in
+	Session string       `json:"session,omitempty"` // the session it applies in
 }
 
-// List is all that is remembered here, the project's before the session's; where
-// no session is open, that of every session.
+// List returns all grants of the project, then those of the
+// session or, without an open session, of every session.
 func (m *Memory) List() ([]Granted, error) {
 	if err := m.refresh(); err != nil {
 		return nil, err
@@ -255,8 +251,7 @@ func (m *Memory) List() ([]Granted, error) {
 	return all, nil
 }
 
-// Revoke forgets what which names, a number of the list or "all", and tells
-// what that was.
+// Revoke deletes the grants that which names, a number in the list or "all", and returns them.
 func (m *Memory) Revoke(which string) ([]Granted, error) {
 	all, err := m.List()
 	if err != nil {
@@ -283,7 +278,7 @@ func (m *Memory) Revoke(which string) ([]Granted, error) {
 	return all, m.save()
 }
 
-// forget ends what was said for a session that is not open here.
+// forget deletes a grant of a session that is not open here.
 func (m *Memory) forget(g Granted) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -294,7 +289,7 @@ func (m *Memory) forget(g Granted) {
 	}
 }
 
-// rows lists what is remembered, with when and to what it was said.
+// rows lists the grants with their time and reason.
 func (m *Memory) rows() (rows [][]display.Cell) {
 	all, err := m.List()
 	if err != nil {

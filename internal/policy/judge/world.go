@@ -12,11 +12,11 @@ import (
 	"coder/internal/core/secret"
 )
 
-// world is what the judges of commands may ask about the file system.
+// world is the judges' view of the file system.
 type world struct {
 	root, home string
-	top        func() string // where root leads: the workspace was opened there and stays there
-	added      []string      // folders beside the workspace that file tools write in, too
+	top        func() string // the target of root: the workspace was opened there and stays there
+	added      []string      // additional folders where file tools write
 }
 
 func newWorld(root, home string, added []string) world {
@@ -30,8 +30,8 @@ func (w world) at(path string) string {
 	return filepath.Join(w.root, path)
 }
 
-// real is where a path leads once links are followed. What lies in the
-// workspace is told by the workspace's own name, should that be a link too.
+// real returns a path with links resolved. A path in the workspace
+// begins with the workspace's own name, even if that is a link.
 func (w world) real(path string) string {
 	found, root := resolved(secret.Direct(w.at(path))), w.top()
 	if rel, err := filepath.Rel(root, found); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
@@ -40,14 +40,14 @@ func (w world) real(path string) string {
 	return found
 }
 
-// resolved follows links as far as a path exists.
+// resolved resolves links as far as a path exists.
 func resolved(path string) string {
 	rest := ""
 	for dir := path; ; dir = filepath.Dir(dir) {
 		if found, err := filepath.EvalSymlinks(dir); err == nil {
 			return filepath.Join(found, rest)
 		}
-		if target, err := os.Readlink(dir); err == nil { // a link to what is not there yet
+		if target, err := os.Readlink(dir); err == nil { // a link to a missing file
 			if !filepath.IsAbs(target) {
 				target = filepath.Join(filepath.Dir(dir), target)
 			}
@@ -60,14 +60,13 @@ func resolved(path string) string {
 	}
 }
 
-// glob lists the files a shell pattern stands for.
+// glob lists the files that match a shell pattern.
 func (w world) glob(pattern string) []string {
-	found, _ := filepath.Glob(w.at(pattern)) // a bad pattern stands for itself
+	found, _ := filepath.Glob(w.at(pattern)) // a bad pattern means itself
 	return found
 }
 
-// maxBelow bounds how far a folder is looked through for files that a rule is
-// about.
+// maxBelow limits the search of a folder for files that a rule covers.
 const maxBelow = 20_000
 
 // below yields the files below a folder.
@@ -80,7 +79,7 @@ func (w world) below(dir string) iter.Seq[string] {
 			case looked > maxBelow:
 				return fs.SkipAll
 			case err != nil:
-				return nil // what cannot be read is not read by the command either
+				return nil // the command cannot read unreadable folders either
 			case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules"):
 				return fs.SkipDir
 			case !d.IsDir() && !yield(name):
@@ -91,12 +90,12 @@ func (w world) below(dir string) iter.Seq[string] {
 	}
 }
 
-// maxDotfiles bounds the files of a home that are looked at.
+// maxDotfiles limits how many files of a home are examined.
 const maxDotfiles = 4000
 
-// led returns what tells whether a link in the home, a dotfile or one in ~/.config, or
-// one of some settings leads into a folder that file tools write in, and there to a path or above it. The
-// home is looked at when that is first asked.
+// led returns a function that reports whether a path is where a link leads, or below
+// that. The links are dotfiles of the home, in ~/.config or among settings, and lead
+// into a folder where file tools write. The first call scans the home.
 func (w world) led(settings []string) func(path string) bool {
 	ends := sync.OnceValue(func() (ends []string) {
 		looked := 0

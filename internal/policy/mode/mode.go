@@ -1,7 +1,6 @@
-// Package mode holds the modes of work, one value per mode: which tools are
-// switched off, which permissions hold, when work is checked by itself and what
-// the model is told about it. There is no other place that knows what a mode
-// means.
+// Package mode defines the modes of work, one value per mode: which tools are
+// off, which permissions apply, when work is checked automatically and what the
+// model is told about the mode. No other package knows what a mode means.
 package mode
 
 import (
@@ -14,10 +13,10 @@ import (
 	"coder/internal/tool"
 )
 
-// Verify says when edited work is checked without the model asking for it.
+// Verify is when edits are checked automatically.
 type Verify uint8
 
-// When work is checked.
+// The values of Verify.
 const (
 	Never Verify = iota
 	OnRequest
@@ -26,19 +25,18 @@ const (
 
 func (v Verify) String() string { return [...]string{"never", "on request", "automatic"}[v] }
 
-// Mode is one way of working.
+// Mode is one mode of work.
 type Mode struct {
 	Name   string
-	Preset string       // the permissions that come with it
-	Off    []tool.Class // of tools that are not there
-	Keeps  []tool.Class // of tools that belong to it: the model is told of them even where it is told of few
+	Preset string       // the mode's own permissions
+	Off    []tool.Class // classes of unavailable tools
+	Keeps  []tool.Class // tool classes that are part of the mode: always described to the model, even if few are
 	Verify Verify
-	Prompt string // what the model is told
-	// ReadOnly modes change nothing: whatever would, is refused, whichever
-	// tool it is and whatever the rules say.
+	Prompt string // the mode's text for the model
+	// ReadOnly modes change nothing: every call that would is denied, for any tool and under any rules.
 	ReadOnly bool
-	switched map[string]bool // tools that the person switched on or off, by name
-	// Unchecked modes run commands without policy and without risk check.
+	switched map[string]bool // tools that the user switched on or off, by name
+	// Unchecked modes run commands without policy or risk check.
 	Unchecked bool
 }
 
@@ -51,7 +49,7 @@ const (
 	Yolo     = "yolo"
 )
 
-// modes is the table, in the order in which people are shown it.
+// modes is the table of modes, in display order.
 var modes = []Mode{
 	{
 		Name: Build, Preset: Build, Off: []tool.Class{tool.WritesTodos, tool.AsksPerson, tool.EndsPlan}, Verify: Automatic,
@@ -82,7 +80,7 @@ const (
 	Balanced = "balanced"
 )
 
-// Names are the modes, those people use most first.
+// Names returns the modes, most used first.
 func Names() []string {
 	var all []string
 	for _, m := range modes {
@@ -101,9 +99,8 @@ func Lookup(name string) (Mode, error) {
 	return Mode{}, fmt.Errorf("unknown mode %q: use one of %s", name, strings.Join(Names(), ", "))
 }
 
-// Rank says where tools of a class stand among those that the model is offered: first
-// those of every mode, then those that a session starts with, then the others.
-// Lists of two modes so begin alike, and so does what a provider has cached.
+// Rank orders tools by class for the model: first tools of every mode, then tools of the initial mode, then
+// the others. The tool lists of two modes then begin alike, and a provider's cache stays valid for that part.
 func Rank(c tool.Class) int {
 	for _, m := range modes {
 		if slices.Contains(m.Off, c) {
@@ -116,8 +113,8 @@ func Rank(c tool.Class) int {
 	return 0
 }
 
-// Has reports whether a tool is there in this mode. What a read-only mode hides is hidden
-// for good, whatever the person switched on.
+// Has reports whether a tool is available in this mode. The
+// user cannot switch on what a read-only mode hides.
 func (m Mode) Has(name string) bool {
 	on, said := m.switched[name]
 	if said && (!on || !m.ReadOnly) {
@@ -126,9 +123,8 @@ func (m Mode) Has(name string) bool {
 	return !slices.Contains(m.Off, tool.ClassOf(name))
 }
 
-// Judge is the switch of a mode: what is not there is refused before anyone is
-// asked about it. In a read-only mode that is everything that would write, or
-// that nobody can tell.
+// Judge denies what the mode does not allow before the user is asked about it: unavailable tools and,
+// in a read-only mode, everything that would or might write.
 func (m Mode) Judge(_ context.Context, c policy.Case) (policy.Opinion, error) {
 	if !m.Has(c.Tool) {
 		return refuse("%s is disabled in %s mode", c.Tool, m.Name), nil

@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// State is the mode a session is in. The zero State is not usable; see
-// [NewState].
+// State is a session's current mode. The zero State is not usable; see [NewState].
 type State struct {
 	switches map[string]map[string]bool // mode → tool → on
 
@@ -18,17 +17,16 @@ type State struct {
 	mode     Mode
 	preset   string
 	last     string // the last mode that was neither plan nor yolo
-	fromYolo bool   // planning began in yolo
+	fromYolo bool   // plan mode began in yolo
 }
 
-// NewState starts in mode. Switches, by mode and tool, change the table.
+// NewState starts in mode. switches, by mode and tool, modify the table.
 func NewState(mode string, switches map[string]map[string]bool) (*State, error) {
 	s := &State{switches: switches, last: Build}
 	return s, s.Switch(mode)
 }
 
-// Current is the mode in force and the preset of permissions, which is the
-// mode's own unless another was chosen since.
+// Current returns the current mode and preset, which is the mode's own unless the user chose another.
 func (s *State) Current() (m Mode, preset string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +40,7 @@ func (s *State) Bar(names ...string) {
 	s.barred = append(s.barred, names...)
 }
 
-// Switch goes to another mode, and to the permissions that come with it.
+// Switch changes to another mode and its permissions.
 func (s *State) Switch(name string) error {
 	m, err := Lookup(name)
 	if err != nil {
@@ -62,14 +60,13 @@ func (s *State) Switch(name string) error {
 	return nil
 }
 
-// presets lists every preset; those that are also modes bring the mode along.
+// presets lists every preset; a preset that is also a mode selects the mode, too.
 var presets = []string{Strict, Balanced, Build, Plan, Default, AutoEdit, Yolo}
 
-// Presets are the names of the presets of permissions.
+// Presets returns the names of the permission presets.
 func Presets() []string { return slices.Clone(presets) }
 
-// Preset changes the permissions. A preset that is also a mode brings the mode
-// along; the others leave it as it is.
+// Preset changes the permissions. A preset that is also a mode changes the mode, too; the others keep it.
 func (s *State) Preset(name string) error {
 	name = strings.ToLower(name)
 	switch {
@@ -84,15 +81,14 @@ func (s *State) Preset(name string) error {
 	return nil
 }
 
-// How much may happen unasked, the least first: by mode, and by preset.
+// These tables order modes and presets by how much may happen without approval, the least first.
 var (
 	modeWidths   = [][]string{{Plan}, {Default}, {Build}, {AutoEdit}, {Yolo}}
 	presetWidths = [][]string{{Strict}, {Plan}, {Balanced, Build, Default}, {AutoEdit}, {Yolo}}
 )
 
-// Narrows reports whether in mode, under preset (the mode's own if it is
-// empty), nothing happens unasked that would not happen now. Of what it does not
-// know it says no.
+// Narrows reports whether mode, under preset (the mode's own if it is empty), allows nothing without
+// approval that is not allowed now. For an unknown mode or preset it returns false.
 func (s *State) Narrows(mode, preset string) bool {
 	m, err := Lookup(mode)
 	if err != nil {
@@ -109,8 +105,8 @@ func atMost(widths [][]string, name, than string) bool {
 	return width(name) >= 0 && width(name) <= width(than)
 }
 
-// Toggled is where Tab leads: from plan to the last mode in which work was
-// done, from any other to plan. It never leads into yolo.
+// Toggled returns where Tab leads: from plan to the last working
+// mode, from any other mode to plan. It never leads to yolo.
 func (s *State) Toggled() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,15 +116,14 @@ func (s *State) Toggled() string {
 	return Plan
 }
 
-// FromYolo reports whether planning began in yolo.
+// FromYolo reports whether plan mode began in yolo.
 func (s *State) FromYolo() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fromYolo
 }
 
-// Next is the mode after another in the round of modes that Shift+Tab makes.
-// Yolo is not in it.
+// Next returns the mode after from in the Shift+Tab cycle, which omits yolo.
 func Next(from string) string {
 	round := []string{Build, Plan, Default, AutoEdit}
 	return round[(slices.Index(round, from)+1)%len(round)]

@@ -8,8 +8,7 @@ import (
 var awkOptions = known("bcCghIkMnNOPrsStV", "FvfeEil", "field-separator= assign= file= source= exec= include= load= "+
 	"posix traditional re-interval sandbox bignum non-decimal-data characters-as-bytes optimize no-optimize lint[=")
 
-// awk judges a program given as a word. It only reads if the program is of the
-// plainest kind.
+// awk judges a program given as a word. It is read-only only if the program is of the simplest kind.
 func (w *walker) awk(args []arg) bool {
 	fs, rest, ok := awkOptions.lead(args[1:])
 	if !ok {
@@ -38,8 +37,8 @@ func (w *walker) awk(args []arg) bool {
 		})
 }
 
-// awkPrints knows by the text alone that a program neither runs nor writes
-// anything: output can only go elsewhere after the word print.
+// awkPrints reports whether the text alone shows that a program neither runs nor writes anything:
+// output can only go elsewhere after the word print.
 func awkPrints(program string) bool {
 	for _, word := range []string{"system", "getline", "@", "ARGV", "\\\n"} {
 		if strings.Contains(program, word) {
@@ -104,22 +103,22 @@ func (w *walker) awkProgram(program arg, args []arg) {
 	}
 }
 
-// awkScan goes through the words of a program.
+// awkScan scans the words of a program.
 type awkScan struct {
 	text     string
 	at       int
-	acts     bool     // it runs a command, or writes a file
-	lines    []string // the commands it is known to run
-	lost     bool     // what is a pattern and what a division cannot be told
+	acts     bool     // it runs a command or writes a file
+	lines    []string // commands it certainly runs
+	lost     bool     // pattern and division cannot be told apart
 	operand  bool     // a value came last: a slash divides
-	doubtful bool     // it may have been one
+	doubtful bool     // the last word may have been a value
 	printing bool     // > would write
-	brackets []bool   // the open ones; whether a condition stands in them
+	brackets []bool   // the open brackets; true if one holds a condition
 	asks     bool     // a condition comes next
-	said     string   // the text in quotes that came last
+	said     string   // the last quoted text
 }
 
-// quoted reads up to the same sign again.
+// quoted reads up to the next end character.
 func (s *awkScan) quoted(end byte) string {
 	from := s.at + 1
 	class := false
@@ -151,7 +150,7 @@ var awkSinks = []string{`"/dev/null"`, `"/dev/stderr"`, `"/dev/stdout"`}
 
 var awkKeywords = words("print printf return if while for else do in delete exit case switch BEGIN END function func")
 
-// names notes the command that is named next, if it is named in full.
+// names records the command named next, if its name is a literal.
 func (s *awkScan) names(rest string) {
 	if strings.HasPrefix(rest, `"`) {
 		inner := awkScan{text: rest}
@@ -184,7 +183,7 @@ func (s *awkScan) sign(c byte) {
 			s.lines = append(s.lines, s.said)
 		}
 		s.names(rest)
-	case '>': // a comparison, unless something is being printed
+	case '>': // a comparison, except while printing
 		to := strings.TrimLeft(rest, "> \t")
 		sink := slices.ContainsFunc(awkSinks, func(name string) bool { return strings.HasPrefix(to, name) })
 		s.acts = s.acts || !strings.HasPrefix(rest, "=") && s.printing && len(s.brackets) == 0 && !sink

@@ -9,7 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// run judges a command by its words, the first of which names it.
+// run judges a command by its words, the first of which is its name.
 func (w *walker) run(args []arg) {
 	if len(args) == 0 {
 		w.changes("runs no known command")
@@ -51,7 +51,7 @@ func (w *walker) run(args []arg) {
 	if judge := senders()[name]; judge != nil {
 		judge(w, args)
 	}
-	only := false // it may run others, and only looks itself
+	only := false // it may run others, and itself only reads
 	if look := lookers()[name]; look != nil {
 		only = look(w, args)
 	} else if handle := handlers()[name]; handle != nil {
@@ -71,8 +71,7 @@ func (w *walker) run(args []arg) {
 	}
 }
 
-// plainCommand judges a command that, as far as is known, runs no other, and
-// reports whether it only reads.
+// plainCommand judges a command that probably runs no other, and reports whether it only reads.
 func (w *walker) plainCommand(name string, args []arg) bool {
 	switch name {
 	case "cd", "pushd", "popd":
@@ -109,7 +108,7 @@ func (w *walker) plainCommand(name string, args []arg) bool {
 	}) {
 		w.find(Approve, "its own words suggest that it destroys or publishes something", joined(args))
 	}
-	// What follows "--" the program may run, if it is a command by its name.
+	// The program may run what follows "--" if that is a known command.
 	if i := indexOf(args, "--"); i >= 0 && i+1 < len(args) && args[i+1].exact() {
 		if name := base(args[i+1].text); named(name) || shells.has(family(name)) || len(harmful()[name]) > 0 {
 			w.perhaps(func() { w.run(args[i+1:]) })
@@ -118,8 +117,7 @@ func (w *walker) plainCommand(name string, args []arg) bool {
 	return false
 }
 
-// shortly is how a command is called where all of it would be too much: its
-// name, and what it is told to do.
+// shortly returns a short form of a command: its name and its subcommand.
 func shortly(args []arg) string {
 	if len(args) > 1 && args[1].exact() && strings.Trim(args[1].text, "abcdefghijklmnopqrstuvwxyz-") == "" {
 		return plain(args[0].text + " " + args[1].text)
@@ -127,7 +125,7 @@ func shortly(args []arg) string {
 	return plain(args[0].text)
 }
 
-// arithmetic are the builtins that take a word for a variable with an index.
+// arithmetic are the builtins that may interpret a word as a variable with an index.
 var arithmetic = words("test [ printf read unset wait declare typeset local export readonly let getopts")
 
 func (w *walker) record(args []arg) int {
@@ -148,8 +146,8 @@ func (w *walker) record(args []arg) int {
 	return len(w.report.Simple) - 1
 }
 
-// base is the name of a program without its directory. Letters count alike: on
-// some systems they name the same file.
+// base returns the name of a program without its directory, in
+// lower case: on some systems case does not distinguish files.
 func base(name string) string {
 	if strings.IndexByte(name, '/') >= 0 {
 		name = path.Base(name)
@@ -157,8 +155,7 @@ func base(name string) string {
 	return strings.ToLower(name)
 }
 
-// family is the name of a shell or an interpreter without its version: that of
-// python3.12 is python.
+// family returns the name of a shell or an interpreter without its version: python for python3.12.
 func family(name string) string {
 	if shells.has(name) || interpreters.has(name) {
 		return name
@@ -170,12 +167,11 @@ func family(name string) string {
 	return name
 }
 
-// words are a list of words, parted by white space. It is text and nothing is
-// made of it, so that the program does not pay at every start for what most starts do
-// not ask.
+// words is a list of words, separated by white space. It stays text and is not parsed, so that startup
+// does not pay for lists that most runs never use.
 type words string
 
-// has reports whether a word is on the list.
+// has reports whether a word is in the list.
 func (w words) has(word string) bool {
 	if word == "" || strings.ContainsAny(word, " \t\n") {
 		return false
@@ -190,7 +186,7 @@ func (w words) has(word string) bool {
 			return true
 		}
 		list = list[end:]
-		if list != "" && !isBlank(list[0]) { // on to the next word
+		if list != "" && !isBlank(list[0]) { // skip to the next word
 			if i = strings.IndexAny(list, " \t\n"); i < 0 {
 				return false
 			}
@@ -199,7 +195,7 @@ func (w words) has(word string) bool {
 	}
 }
 
-// all are the words one after the other.
+// all yields the words in order.
 func (w words) all() iter.Seq[string] { return strings.FieldsSeq(string(w)) }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
@@ -212,9 +208,8 @@ func set(words string) map[string]bool {
 	return m
 }
 
-// assign judges the value given to a variable. Some variables are commands
-// themselves, others decide what later commands are. Standing alone, one that
-// is nothing special changes nothing.
+// assign judges an assignment to a variable. Some variables are commands themselves, others affect
+// later commands. Alone, an assignment to an ordinary variable changes nothing.
 func (w *walker) assign(a *syntax.Assign, alone bool) {
 	value := w.word(a.Value)
 	w.holds(value)
@@ -238,14 +233,14 @@ func (w *walker) assign(a *syntax.Assign, alone bool) {
 	}
 }
 
-// sets notes that a variable is given a value other than by an assignment.
+// sets records that a variable gets a value other than by an assignment.
 func (w *walker) sets(name string, value arg) {
 	if !harmlessVariable(name) {
 		w.variable(name, value)
 	}
 }
 
-// setsAny notes that nobody can tell which variables are set.
+// setsAny records that unknown variables are set.
 func (w *walker) setsAny() {
 	if !slices.Contains(w.report.Sets, anyVariable) {
 		w.report.Sets = append(w.report.Sets, anyVariable)
@@ -276,26 +271,23 @@ func (w *walker) variable(name string, value arg) {
 	}
 }
 
-// reporting are the variables that decide no more than how a program talks, or
-// for what it builds.
+// reporting are the variables that only affect a program's output or build target.
 var reporting = words("LANG LANGUAGE TZ TERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBUG VERBOSE LOG_LEVEL NODE_ENV RUST_BACKTRACE RUST_LOG " +
 	"PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE GOOS GOARCH CGO_ENABLED")
 
-// loaders are the variables whose value is code that others run.
+// loaders are the variables whose value is code that programs load.
 var loaders = words("LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV ENV")
 
 // commands are the variables whose value is a command line.
 var commands = words("PAGER GIT_PAGER MANPAGER EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_EXTERNAL_DIFF " +
 	"GIT_SSH GIT_SSH_COMMAND GIT_ASKPASS SSH_ASKPASS GIT_PROXY_COMMAND BROWSER LESSOPEN LESSCLOSE PROMPT_COMMAND")
 
-// harmlessVariable reports whether a loop may use the name without changing
-// what programs do.
+// harmlessVariable reports whether a loop may use name as a variable without affecting programs.
 func harmlessVariable(name string) bool {
 	return name != "" && name != "_" && name == strings.ToLower(name) && !strings.HasSuffix(name, "_proxy")
 }
 
-// line judges a word that another program runs as a command line. A word that
-// is not known at all stays with the program that gets it.
+// line judges a word that another program runs as a command line. It ignores a word with an unknown value.
 func (w *walker) line(a arg) {
 	w.changes("makes another program run commands")
 	if a.exact() {
@@ -305,7 +297,7 @@ func (w *walker) line(a arg) {
 	}
 }
 
-// code judges a word that a shell runs. What cannot be told is never harmless.
+// code judges words that a shell runs. An unknown word is never harmless.
 func (w *walker) code(as ...arg) {
 	var texts []string
 	for _, a := range as {
@@ -318,7 +310,7 @@ func (w *walker) code(as ...arg) {
 	w.script(strings.Join(texts, " "))
 }
 
-// fed judges a program that runs what it reads.
+// fed judges a program that runs its input.
 func (w *walker) fed(name string) {
 	switch w.feed.kind {
 	case given:

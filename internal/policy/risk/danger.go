@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// A danger is a command that must be approved wherever it would run. Its judge
-// may find it worse.
+// A danger is a command that needs approval wherever it runs. Its judge may find it worse.
 type danger struct {
 	does  string
 	judge func(w *walker, args []arg) Level
@@ -40,7 +39,7 @@ var dangerous = sync.OnceValue(func() map[string]danger {
 		"vgremove": {"removes a disk", always(Block)}, "pvremove": {"removes a disk", always(Block)},
 
 		"shutdown": {"stops the machine", func(_ *walker, args []arg) Level {
-			if len(args) == 2 && args[1].is("-c") { // it is cancelled
+			if len(args) == 2 && args[1].is("-c") { // cancels a shutdown
 				return Approve
 			}
 			return Block
@@ -63,14 +62,14 @@ var dangerous = sync.OnceValue(func() map[string]danger {
 	}
 })
 
-// named reports whether a command is a dangerous one by its name alone.
+// named reports whether a command is dangerous by its name alone.
 func named(name string) bool {
 	name = base(name)
 	_, ok := dangerous()[name]
 	return ok || name == "tee" || strings.HasPrefix(name, "mkfs") || partly()[name] != nil
 }
 
-// partly are the commands of which only some uses are dangerous.
+// partly are the commands with only some dangerous uses.
 var partly = sync.OnceValue(func() map[string]func(*walker, []arg) {
 	return map[string]func(*walker, []arg){
 		"systemctl": (*walker).systemctl, "loginctl": (*walker).systemctl,
@@ -101,7 +100,7 @@ func (w *walker) dangers(name string, args []arg) {
 		level = d.judge(w, args)
 	}
 	if level == Block && strings.Contains(args[0].text, "/") && !systemPath(args[0].text) {
-		level = Approve // a file of the project's that has the same name
+		level = Approve // a project file with the same name
 	}
 	if level > None {
 		w.find(level, "matches dangerous command policy ("+name+" "+d.does+")", joined(args))
@@ -117,7 +116,7 @@ func always(l Level) func(*walker, []arg) Level {
 	return func(*walker, []arg) Level { return l }
 }
 
-// recursiveOnRoot blocks what would go through the whole file system.
+// recursiveOnRoot blocks commands on the whole file system.
 func recursiveOnRoot(w *walker, args []arg) Level {
 	recursive, root := false, false
 	options := true
@@ -139,7 +138,7 @@ func recursiveOnRoot(w *walker, args []arg) Level {
 	return Approve
 }
 
-// onRoot also blocks a change of the root directory itself.
+// onRoot also blocks changes of the root directory itself.
 func onRoot(w *walker, args []arg) Level {
 	for _, a := range args[1:] {
 		if a.exact() && !a.option() && slices.Contains(w.places(a), "/") {
@@ -156,7 +155,7 @@ func onDisk(w *walker, args []arg) Level {
 	return Approve
 }
 
-// ontoDisk looks at where dd writes.
+// ontoDisk judges where dd writes.
 func ontoDisk(w *walker, args []arg) Level {
 	for _, a := range args[1:] {
 		if to, ok := strings.CutPrefix(a.text, "of="); ok && w.isDisk(arg{text: to, known: a.known}) {
@@ -176,7 +175,7 @@ func unlessListing(w *walker, args []arg) Level {
 	return Block
 }
 
-// formats blocks the uses of a disk tool that erase.
+// formats blocks the erasing uses of a disk tool.
 func formats(_ *walker, args []arg) Level {
 	for _, a := range args[1:] {
 		t := strings.ToLower(a.text)
@@ -217,9 +216,8 @@ func (w *walker) systemctl(args []arg) {
 	}
 }
 
-// copies looks at where the operands lead: copying over a file of the project's
-// is everyday work, unless it is one that steers others. Into a folder a file
-// goes by its own name.
+// copies judges the target of a copy: copying over a project file is everyday work, unless the file
+// steers other programs. In a target folder, a file keeps its name.
 func (w *walker) copies(args []arg) {
 	operands := operandsOnly(args[1:])
 	to, from := arg{}, operands

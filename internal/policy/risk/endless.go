@@ -6,14 +6,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// nothingYet stands for what a function does that runs nothing.
+// nothingYet is the placeholder for a function's command that runs nothing.
 const nothingYet = ""
 
-// RunsItself is the text of the finding that a line starts itself over and over.
+// RunsItself is the text of the finding that a line restarts itself endlessly.
 const RunsItself = "a function that runs itself"
 
-// circles reports whether a function runs itself, or one that does. What is in
-// done is finished if true, and under way if false.
+// circles reports whether a function runs itself, directly or through
+// others. In done, true means finished and false in progress.
 func (w *walker) circles(name string, done map[string]bool) bool {
 	if finished, seen := done[name]; seen {
 		return !finished
@@ -43,8 +43,8 @@ func startsPlainly(s *syntax.Stmt) bool {
 	return false
 }
 
-// floods judges a loop that starts processes and does not wait for them: where
-// nothing is seen to end it, it does so until the machine has no more to give.
+// floods judges a loop that starts processes without waiting for them: if nothing visibly ends it, it
+// runs until the machine has no resources left.
 func (w *walker) floods(loop syntax.Node, cond, body []*syntax.Stmt) {
 	starts, ends := false, false
 	note := func(n syntax.Node) bool {
@@ -59,7 +59,7 @@ func (w *walker) floods(loop syntax.Node, cond, body []*syntax.Stmt) {
 	for _, s := range append(cond[:len(cond):len(cond)], body...) {
 		syntax.Walk(s, note)
 	}
-	for _, s := range cond { // a test of what may change
+	for _, s := range cond { // a test of a changing value
 		syntax.Walk(s, func(n syntax.Node) bool {
 			switch n := n.(type) {
 			case *syntax.TestClause, *syntax.ArithmCmd:
@@ -78,11 +78,10 @@ func (w *walker) floods(loop syntax.Node, cond, body []*syntax.Stmt) {
 	}
 }
 
-// loopEnds are the commands that end a loop, or have it wait.
+// loopEnds are the commands that end a loop or make it wait.
 var loopEnds = words("break exit return wait read")
 
-// varies reports whether a test looks at a variable, at what a command prints or
-// at a file.
+// varies reports whether a test depends on a variable, a command's output or a file.
 func varies(test syntax.Node) (yes bool) {
 	_, calculates := test.(*syntax.ArithmCmd)
 	syntax.Walk(test, func(n syntax.Node) bool {

@@ -25,7 +25,7 @@ func (w *walker) findFiles(args []arg) bool {
 			w.find(level, "matches dangerous command policy (find deletes what it finds)", joined(args))
 		case a.is("-exec", "-execdir", "-ok", "-okdir"):
 			inner, n := execWords(args[i+1:])
-			if i += n; !narrowed && slices.ContainsFunc(starts, w.isRoot) { // the names of everything
+			if i += n; !narrowed && slices.ContainsFunc(starts, w.isRoot) { // the names of all files
 				all := slices.Clone(inner)
 				for i, a := range all {
 					if a.is("{}") {
@@ -63,7 +63,7 @@ func (w *walker) findFiles(args []arg) bool {
 	return true
 }
 
-// execWords are the words up to the ; or + that ends them.
+// execWords returns the words up to the ; or + that ends them.
 func execWords(args []arg) (inner []arg, n int) {
 	for i, a := range args {
 		if a.is(";") || a.is("+") && i > 0 && args[i-1].is("{}") {
@@ -73,7 +73,7 @@ func execWords(args []arg) (inner []arg, n int) {
 	return args, len(args)
 }
 
-// findTests are the words of find that only look.
+// findTests are the words of find that only test.
 var findTests = words(`-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype
 	-size -empty -newer -anewer -cnewer -newermt -newerct -newerat -mtime -mmin -atime -amin -ctime -cmin -user -group -uid -gid
 	-nouser -nogroup -perm -links -inum -samefile -readable -writable -executable -maxdepth -mindepth -depth -d -xdev -mount
@@ -82,7 +82,7 @@ var findTests = words(`-name -iname -path -ipath -wholename -iwholename -lname -
 
 var fdOptions = known("HIusigapltLF01hVq", "deEtSoocjBC", "hidden no-ignore case-sensitive ignore-case glob absolute-path list-details follow full-path max-depth= min-depth= exclude= extension= type= size= changed-within= changed-before= color= max-results= print0")
 
-// fd runs a command on what it finds with -x and -X.
+// fd judges fd, which runs a command on its results with -x and -X.
 func (w *walker) fd(args []arg) bool {
 	for i, a := range args {
 		if i > 0 && (a.is("-x", "-X", "--exec", "--exec-batch") || a.option() && !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, "xX")) {
@@ -100,8 +100,8 @@ var xargsOptions = known("0eiloprtx", "adEILnPs", "null no-run-if-empty verbose 
 
 const xargsReads = "0 r t x d I L n P s null no-run-if-empty verbose exit delimiter max-args max-procs max-chars"
 
-// xargs adds words from elsewhere to the command, or puts them into it. It only
-// reads if no word at all could make the command do more.
+// xargs judges xargs, which adds words from its input to a command or inserts them into it. It is
+// read-only if the command would be, whatever the words.
 func (w *walker) xargs(args []arg) bool {
 	fs, rest, ok := xargsOptions.lead(args[1:])
 	if !ok {
@@ -129,11 +129,10 @@ func (w *walker) xargs(args []arg) bool {
 	return only
 }
 
-// mostAtOnce is how many processes a command that only reads may have at once.
+// mostAtOnce is the maximum number of parallel processes for a read-only command.
 const mostAtOnce = 64
 
-// fewAtOnce reports whether xargs runs no more at once: as many as there are
-// words would be without bound.
+// fewAtOnce reports whether xargs runs at most mostAtOnce processes: one for each word would be unbounded.
 func fewAtOnce(fs []found) bool {
 	return !slices.ContainsFunc(fs, func(f found) bool {
 		n, err := strconv.Atoi(f.value.text)
@@ -141,13 +140,12 @@ func fewAtOnce(fs []found) bool {
 	})
 }
 
-// readsAnything reports whether a command only reads whatever words it gets.
+// readsAnything reports whether a command only reads, whatever its words.
 func readsAnything(args []arg) bool {
 	return len(args) > 0 && literals(args) && free.has(base(args[0].text)) && properName(args[0].text)
 }
 
-// either judges a command that may be run in two ways; the first is the one it
-// is known by.
+// either judges a command with two possible forms; the first is the one recorded.
 func (w *walker) either(args, other []arg) {
 	at := len(w.report.Simple)
 	w.run(args)
@@ -159,10 +157,10 @@ func (w *walker) either(args, other []arg) {
 	}
 }
 
-// withMore is a command that gets more words from elsewhere.
+// withMore returns a command with more words of unknown value.
 func withMore(args []arg) []arg { return append(slices.Clone(args), arg{text: "…", known: vague}) }
 
-// filled marks the words that something unknown is put into.
+// filled marks the words that will contain something unknown.
 func filled(args []arg, mark string) []arg {
 	as := slices.Clone(args)
 	for i, a := range as {

@@ -7,17 +7,16 @@ import (
 	"sync"
 )
 
-// gitPlaces are offsets in the line before and after git's name, and after its
-// subcommand, where more can be put. They are zero if there is no such place.
+// gitPlaces are the offsets in the line before and after git's name and after its subcommand, where
+// options can be inserted. They are zero if the position is unknown.
 type gitPlaces struct {
 	start, name, sub uint
-	off              string // the options that keep the subcommand from running what is configured
+	off              string // options that keep the subcommand from running configured programs
 }
 
 var gitGlobal = known("pPvh", "Cc", "no-pager paginate bare version help no-replace-objects literal-pathspecs no-optional-locks glob-pathspecs icase-pathspecs noglob-pathspecs html-path man-path info-path exec-path[= git-dir= work-tree= namespace= config-env= super-prefix= attr-source= list-cmds=")
 
-// git judges a git command: what it discards, the commands its options name,
-// and whether it only reads.
+// git judges a git command: what it discards, the commands in its options, and whether it only reads.
 func (w *walker) git(args []arg) bool {
 	at := len(w.report.Simple) - 1
 	fs, rest, ok := gitGlobal.lead(args[1:])
@@ -38,7 +37,7 @@ func (w *walker) git(args []arg) bool {
 	if why := w.discards(sub, operands); why != "" {
 		w.find(Approve, why, joined(args))
 	}
-	if sub == "push" && slices.ContainsFunc(operandsOnly(operands), func(a arg) bool { // not a remote that the repository knows by name
+	if sub == "push" && slices.ContainsFunc(operandsOnly(operands), func(a arg) bool { // not a remote configured in the repository
 		host, _, far := strings.Cut(a.text, ":")
 		return strings.Contains(a.text, "://") || strings.Contains(a.text, "::") || far && strings.Contains(host, "@")
 	}) {
@@ -47,7 +46,7 @@ func (w *walker) git(args []arg) bool {
 	if !w.gitReads(fs, sub, operands) {
 		return false
 	}
-	// More can be put only where it stands in the line itself, in plain letters.
+	// Options can be inserted only if the words are literally in the line itself.
 	end, start := args[0].end, int(args[0].end)-len(args[0].text)
 	if w.src != w.report.line || start < 0 || end > rest[0].end || int(rest[0].end) > len(w.src) || w.src[start:end] != args[0].text {
 		w.changes("git may run what the repository configures")
@@ -126,8 +125,7 @@ func indexOf(args []arg, word string) int {
 	return slices.IndexFunc(args, func(a arg) bool { return a.is(word) })
 }
 
-// discards says what work a git command would throw away or rewrite; empty if
-// none.
+// discards describes the work that a git command would discard or rewrite, or returns "".
 func (w *walker) discards(sub string, args []arg) string {
 	const uncommitted, history = "discards uncommitted changes", "rewrites history"
 	switch sub {
@@ -178,8 +176,8 @@ func (w *walker) discards(sub string, args []arg) string {
 	return ""
 }
 
-// namesFile reports whether an operand of git checkout is a file here rather
-// than a branch: its changes would be gone.
+// namesFile reports whether an operand of git checkout is an
+// existing file, not a branch: its changes would be lost.
 func (w *walker) namesFile(args []arg) bool {
 	if letter(args, "b", "--orphan") || longOption(args, "--detach", "--track") {
 		return false
@@ -189,7 +187,7 @@ func (w *walker) namesFile(args []arg) bool {
 	})
 }
 
-// longOption reports whether one of these is given, whole or cut short.
+// longOption reports whether one of longs is given, in full or abbreviated.
 func longOption(args []arg, longs ...string) bool {
 	return slices.ContainsFunc(args, func(a arg) bool {
 		name, _, _ := strings.Cut(a.text, "=")
@@ -204,8 +202,7 @@ func when(yes bool, why string) string {
 	return ""
 }
 
-// letter reports whether one of the short options, alone or among others, or
-// the long one is given.
+// letter reports whether one of the short options, alone or combined, or the long one is given.
 func letter(args []arg, letters, long string) bool {
 	for _, a := range args {
 		if a.is("--") {
@@ -228,8 +225,7 @@ var gitConfigOptions = known("lzfe", "f", "list get get-all get-regexp get-urlma
 	"fixed-value local global system worktree name-only show-names show-origin show-scope includes no-includes null bool int bool-or-int bool-or-str path expiry-date no-type "+
 	"file= blob= type= default= value= comment= url=")
 
-// gitConfig judges a setting that is written down: from then on, git runs what
-// some of them name.
+// gitConfig judges a new git setting: git later runs the value of some settings.
 func (w *walker) gitConfig(args []arg) {
 	fs, ops, ok := gitConfigOptions.interspersed(args)
 	if !ok {
@@ -256,11 +252,10 @@ func (w *walker) gitConfig(args []arg) {
 	}
 }
 
-// gitSources are settings that name a place from which git takes commands.
+// gitSources are settings that name a source of commands for git.
 var gitSources = words("core.hookspath core.gitproxy core.alternaterefscommand init.templatedir include.path uploadpack.packobjectshook")
 
-// plants reports whether git would run the value of a setting, or what it
-// leads to.
+// plants reports whether git would run the value of a setting, or what it refers to.
 func plants(key string, value arg) bool {
 	first, _, _ := strings.Cut(key, ".")
 	last := key[strings.LastIndexByte(key, '.')+1:]
@@ -270,22 +265,20 @@ func plants(key string, value arg) bool {
 	case (last == "pager" || last == "editor" || first == "pager") && value.is("cat", "less", "more", "vim", "vi", "nano", "emacs"):
 		return false
 	case last == "helper" && value.exact() && strings.Trim(value.text, "abcdefghijklmnopqrstuvwxyz-") == "":
-		return false // one that comes with git
+		return false // one of git's own
 	}
 	return gitSources.has(key) || gitPrograms.has(last) || first == "alias" || first == "filter" || first == "pager" || first == "includeif" ||
 		strings.HasPrefix(value.text, "!") || last == "uploadpack" || last == "receivepack"
 }
 
-// A gitReader is a subcommand that only reads, given options it is known to
-// take.
+// A gitReader is a subcommand that only reads with known options.
 type gitReader struct {
 	options
-	most  int // operands it may have; 0 is any number, -1 none
+	most  int // maximum operands; 0 is any number, -1 none
 	check func(fs []found, operands []arg) bool
 }
 
-// diffing are the subcommands that show differences, and so might run what the
-// repository configures for that.
+// diffing are the subcommands that show differences and may run configured programs for that.
 var diffing = words("diff log show whatchanged diff-tree diff-index diff-files")
 
 const (
@@ -320,7 +313,7 @@ var gitReaders = sync.OnceValue(func() map[string]gitReader {
 		"rev-list":      {options: known("n#", "n", logLong+"objects no-object-names quiet timestamp header all disk-usage[=")},
 		"merge-base":    {options: known("a", "", "all octopus is-ancestor independent fork-point")},
 		"name-rev":      {options: known("", "", "tags refs= all name-only always no-undefined")},
-		"describe":      {options: known("", "", "tags all contains long always abbrev[= match= exclude= first-parent exact-match candidates= debug")}, // not "dirty": it runs git within submodules, and what is configured there
+		"describe":      {options: known("", "", "tags all contains long always abbrev[= match= exclude= first-parent exact-match candidates= debug")}, // not "dirty": it runs git in submodules, with their configuration
 		"blame":         {options: known("bceflnpstwM#C", "LS", "line-porcelain porcelain incremental root show-stats show-name show-number show-email date= since= abbrev[= ignore-rev= no-textconv reverse first-parent")},
 		"grep":          {options: known("nilLcvwhHEFGPoaIpqWz#r", "ABCefm", "line-number count ignore-case files-with-matches name-only files-without-match word-regexp invert-match extended-regexp fixed-strings perl-regexp cached untracked no-index and or not all-match heading break column color[= no-color max-depth= max-count= show-function function-context no-textconv context= after-context= before-context= quiet only-matching null text")},
 		"cat-file":      {options: known("tspe", "", "batch-check[= batch[= unordered buffer batch-all-objects")},
@@ -342,7 +335,7 @@ var gitReaders = sync.OnceValue(func() map[string]gitReader {
 	}
 })
 
-// gitReads reports whether a subcommand only reads, with the options before it.
+// gitReads reports whether a subcommand only reads with the global options before it.
 func (w *walker) gitReads(global []found, sub string, args []arg) bool {
 	for _, f := range global {
 		switch f.name {
@@ -364,7 +357,7 @@ func (w *walker) gitReads(global []found, sub string, args []arg) bool {
 	case slices.ContainsFunc(fs, func(f found) bool {
 		return strings.Contains(f.value.text, "%G") || strings.Contains(f.value.text, "%(signature")
 	}):
-		return false // asks for signatures, which another program checks
+		return false // it asks for signatures, which another program verifies
 	case !ok, r.most != 0 && len(operands) > max(r.most, 0):
 		return false
 	case r.check != nil:
@@ -373,12 +366,13 @@ func (w *walker) gitReads(global []found, sub string, args []arg) bool {
 	return true
 }
 
-// listsRefs: an operand is a pattern if a list is asked for, else a new name.
+// listsRefs reports whether refs are only listed: an operand
+// is a pattern with a list option, else a new name.
 func listsRefs(fs []found, operands []arg) bool {
 	return len(operands) == 0 || has(fs, "l", "list", "contains", "no-contains", "merged", "no-merged", "points-at") && !has(fs, "u")
 }
 
-// onlyOne allows the first operand to be one of these; "" stands for none.
+// onlyOne accepts one of words as the first operand; "" accepts none.
 func onlyOne(words ...string) func([]found, []arg) bool {
 	return func(_ []found, operands []arg) bool {
 		if len(operands) == 0 {
@@ -388,7 +382,7 @@ func onlyOne(words ...string) func([]found, []arg) bool {
 	}
 }
 
-// getsConfig: a second operand is a new value, unless one is asked for by name.
+// getsConfig reports whether a setting is only read: without a get option, a second operand is a new value.
 func getsConfig(fs []found, operands []arg) bool {
 	if has(fs, "l", "list") {
 		return len(operands) == 0

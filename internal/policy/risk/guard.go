@@ -8,9 +8,8 @@ import (
 	"coder/internal/host/program"
 )
 
-// helpersOff are the options that keep a subcommand of git from running what
-// no setting can switch off: what converts text, and git itself within
-// submodules.
+// helpersOff are the options that keep a git subcommand from running what no setting can switch off:
+// text converters, and git itself in submodules.
 var helpersOff = sync.OnceValue(func() map[string]string {
 	const text, inside = " --no-ext-diff --no-textconv", " --ignore-submodules=dirty"
 	m := map[string]string{"blame": " --no-textconv", "status": inside}
@@ -20,11 +19,10 @@ var helpersOff = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// Runs is the line to give to the shell: as it was written, or, if it was
-// understood, with its continued lines joined as they were when it was judged.
-// Where it reads a repository with git and may run unasked, the helpers of that
-// repository are switched off: in a line that does no more, see also
-// [Report.Environ]; in one whose other commands may be remembered, for git alone.
+// Runs returns the line for the shell: as written or, if it was understood, with the continued lines
+// joined as judged. If the line reads a repository with git and may run without approval, the
+// repository's helpers are switched off: for a read-only line see also [Report.Environ]; in a line
+// whose other commands may be remembered, for git alone.
 func (r Report) Runs() string {
 	if r.Unknown || r.line == "" {
 		return r.Command
@@ -53,12 +51,11 @@ func (r Report) Runs() string {
 	return b.String() + r.line[from:]
 }
 
-// harmless reports whether a line does no more than read, and write down what
-// it read.
+// harmless reports whether a line only reads, and writes only its output.
 func (r Report) harmless() bool { return r.ReadOnly || r.OnlyWrites }
 
-// Environ is the environment for the line. In that of one that only reads, git
-// runs nothing that a repository configures.
+// Environ returns the environment for the line. In a read-only
+// line, git runs nothing that a repository configures.
 func (r Report) Environ(env []string) []string {
 	if !r.harmless() || !slices.ContainsFunc(r.Simple, func(c Command) bool { return c.git.name > 0 }) {
 		return env

@@ -8,14 +8,14 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// handlers are the programs that run commands in their own way. Each judges
-// all of its words. None of them only reads; lookers may, and say so.
+// handlers are the programs that run commands in their own way. Each function judges all words. No
+// handler is read-only; lookers may be, and report it.
 var (
 	handlers func() map[string]func(*walker, []arg)
 	lookers  func() map[string]func(*walker, []arg) bool
 )
 
-func init() { // tables of functions that lead back to the tables, made when they are first asked
+func init() { // built on first use: the functions refer back to the tables
 	handlers = sync.OnceValue(allHandlers)
 	lookers = sync.OnceValue(func() map[string]func(*walker, []arg) bool {
 		return map[string]func(*walker, []arg) bool{
@@ -30,7 +30,7 @@ func init() { // tables of functions that lead back to the tables, made when the
 }
 
 func allHandlers() map[string]func(*walker, []arg) {
-	renames := asksIf("changes what a name runs", func(args []arg) bool { // a harmless one, perhaps
+	renames := asksIf("changes what a name runs", func(args []arg) bool { // a harmless name, perhaps
 		return slices.ContainsFunc(args[1:], func(a arg) bool { return !a.exact() || a.option() && strings.ContainsAny(a.text, "pf") })
 	})
 	all := map[string]func(*walker, []arg){
@@ -68,7 +68,7 @@ var (
 
 var envOptions = known("i0v", "uCS", "ignore-environment null debug unset= chdir= split-string= list-signal-handling block-signal[= default-signal[= ignore-signal[=")
 
-// env without a command prints the environment, and only reads.
+// env judges env. Without a command, env prints the environment and only reads.
 func (w *walker) env(args []arg) bool {
 	dirs, lost := w.dirs, w.lost
 	defer func() { w.dirs, w.lost = dirs, lost }()
@@ -85,7 +85,7 @@ func (w *walker) env(args []arg) bool {
 			if !f.value.exact() || strings.ContainsAny(f.value.text, `\'"$#`) {
 				w.unknown("the command that env runs is unknown", f.value.text)
 			}
-			var split []arg // rest is a part of args, which stay as they are
+			var split []arg // rest is a part of args, which must not change
 			for word := range strings.FieldsSeq(f.value.text) {
 				split = append(split, arg{text: word})
 			}
@@ -99,7 +99,7 @@ func (w *walker) env(args []arg) bool {
 	return len(args) == 1
 }
 
-// parallel runs a template of a command, as a shell would.
+// parallel judges parallel, which runs a command template like a shell.
 func (w *walker) parallel(args []arg) {
 	rest := args[1:]
 	for len(rest) > 0 && rest[0].option() {
@@ -125,7 +125,7 @@ func (w *walker) parallel(args []arg) {
 	w.either(rest, withMore(filled(rest, "{")))
 }
 
-// commandBuiltin only looks a name up with -v.
+// commandBuiltin judges command, which only looks up a name with -v.
 func (w *walker) commandBuiltin(args []arg) bool {
 	fs, rest, ok := known("pvV", "", "").lead(args[1:])
 	switch {
@@ -154,7 +154,7 @@ func (w *walker) eval(args []arg) {
 	w.code(args[1:]...)
 }
 
-// trap runs its first operand later. A list or a reset runs nothing.
+// trap judges trap, which runs its first operand later. A list or a reset runs nothing.
 func (w *walker) trap(args []arg) {
 	if len(args) > 1 && args[1].is("--") {
 		args = args[1:]
@@ -164,7 +164,7 @@ func (w *walker) trap(args []arg) {
 	}
 }
 
-// alias names a command line, to which more words may be added later.
+// alias judges alias, which names a command line that later gets more words.
 func (w *walker) alias(args []arg) {
 	for _, a := range args[1:] {
 		name, value, ok := strings.Cut(a.text, "=")
@@ -192,7 +192,7 @@ func (w *walker) callback(args []arg) {
 	}
 }
 
-// source runs a file of the project's, or its own input.
+// source judges source, which runs a project file or its own input.
 func (w *walker) source(args []arg) {
 	if len(args) < 2 {
 		return
@@ -209,8 +209,7 @@ func isInput(a arg) bool { return a.is("-", "/dev/stdin", "/dev/fd/0", "/proc/se
 
 var shellOptions = known("abefhiklmnprstuvxBCDEHPcdfIqVX", "oO", "login norc noprofile posix verbose restricted debugger rcfile= init-file= no-config private")
 
-// shell judges the text a shell is given: after -c, or on its input. A file is
-// the project's own code.
+// shell judges a shell's text, after -c or on its input. A file is the project's own code.
 func (w *walker) shell(args []arg) {
 	fs, rest, ok := shellFlags(args[1:])
 	bash := base(args[0].text) == "bash"
@@ -231,7 +230,7 @@ func (w *walker) shell(args []arg) {
 	}
 }
 
-// shellFlags reads the options of a shell, where + turns one off.
+// shellFlags reads the options of a shell, where + switches one off.
 func shellFlags(args []arg) (fs []found, rest []arg, ok bool) {
 	for len(args) > 0 {
 		a := args[0]
@@ -253,8 +252,7 @@ func shellFlags(args []arg) (fs []found, rest []arg, ok bool) {
 	return fs, nil, true
 }
 
-// interpreter judges only where the program comes from: what it does is not
-// ours to read.
+// interpreter judges only the source of a program: it does not read the program.
 func (w *walker) interpreter(args []arg) {
 	rest := operandsOnly(args[1:])
 	if w.feed.kind == fetched && (len(args) == 1 || len(rest) == 0 && anyIs(args, "-") || len(rest) > 0 && isInput(rest[0])) {
@@ -262,7 +260,7 @@ func (w *walker) interpreter(args []arg) {
 	}
 }
 
-// at runs what it is given when nobody looks any more.
+// at judges at, which runs its input later, unattended.
 func (w *walker) at(args []arg) {
 	if !anyIs(args, "-l", "-r", "-d", "-c", "-q") {
 		w.find(Approve, "installs commands that run later", joined(args))
@@ -270,7 +268,7 @@ func (w *walker) at(args []arg) {
 	}
 }
 
-// su runs a shell as another user.
+// su judges su, which runs a shell as another user.
 func (w *walker) su(args []arg) {
 	w.find(Approve, "runs as another user", joined(args))
 	for i, a := range args {
@@ -317,7 +315,7 @@ func (w *walker) scriptTool(args []arg) {
 	w.inner(rest[min(1, len(rest)):])
 }
 
-// watch joins its operands and hands them to a shell.
+// watch judges watch, which joins its operands and runs them in a shell.
 func (w *walker) watch(args []arg) {
 	_, rest, ok := known("bcegptwx", "nq", "beep color errexit chgexit differences[= precise no-title exec interval=").lead(args[1:])
 	if !ok {
@@ -329,8 +327,7 @@ func (w *walker) watch(args []arg) {
 	}
 }
 
-// elsewhere judges a command that runs on another machine or in a container:
-// there it can do no more harm than must be approved.
+// elsewhere judges a command on another machine or in a container: the worst harm there needs approval.
 func (w *walker) elsewhere(judge func()) {
 	w.bounded++
 	w.apart(judge)
@@ -355,7 +352,7 @@ func (w *walker) ssh(args []arg) {
 	}
 }
 
-// literalOr joins words into one that is known as well as the least of them.
+// literalOr joins words into one that is as certain as the least certain of them.
 func literalOr(args []arg) arg {
 	a := arg{text: joined(args)}
 	for _, b := range args {
@@ -364,8 +361,8 @@ func literalOr(args []arg) arg {
 	return a
 }
 
-// container judges a command handed to a container. Where it begins cannot be
-// told without knowing every option, so every word that may be one counts.
+// container judges a command run in a container. The command's start is unknown without knowing every
+// option, so every word that may be a command counts.
 func (w *walker) container(args []arg) {
 	for i, a := range args[1:] {
 		if !a.is("exec", "run", "shell", "debug") {
@@ -396,14 +393,15 @@ func (w *walker) subcommand(args []arg) {
 			rest = rest[1:]
 		}
 		project := words("npm pnpm yarn").has(base(args[0].text)) && a.is("run")
-		if len(rest) > 0 && !project { // there, "run rm" names one of the project's own scripts
+		if len(rest) > 0 && !project { // there, "run rm" runs one of the project's own scripts
 			w.run(rest)
 		}
 		return
 	}
 }
 
-// arch runs its operands on macOS, and setarch always does. Alone it names the machine.
+// arch judges arch, which runs its operands on macOS, and setarch,
+// which always does. Alone it prints the machine type.
 func (w *walker) arch(args []arg) bool {
 	rest := args[1:]
 	for len(rest) > 0 && (rest[0].option() || architectures.has(rest[0].text)) {
@@ -418,11 +416,11 @@ func (w *walker) arch(args []arg) bool {
 
 var architectures = words("linux32 linux64 i386 i486 i586 i686 athlon x86_64 aarch64 arm64 armv7l armv8l ppc ppc64 ppc64le s390 s390x uname26")
 
-// tarLists is the plainest way to have an archive listed.
+// tarLists is the simplest way to list an archive.
 var tarLists = lazy.Regexp(`^-?[tvzjJ]*t[vzjJ]*f$`)
 
-// tar can hand what it unpacks to a command. It only reads if it lists an
-// archive of this machine and is told nothing else.
+// tar judges tar, which can pass unpacked files to a command. It is
+// read-only only if it lists a local archive without further options.
 func (w *walker) tar(args []arg) bool {
 	for i, a := range args[1:] {
 		for _, option := range []string{"--to-command", "--use-compress-program", "--rsh-command", "--info-script", "--new-volume-script", "--checkpoint-action"} {

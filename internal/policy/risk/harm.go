@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// harms are what well-known programs do that cannot be taken back, or that
-// hands data to others. A row names programs, then the words that make it so:
-// plain words in this order, with others between them; options anywhere. "|"
-// parts alternatives, a star ends a beginning, "~" begins what a word holds. The
-// first row that fits speaks, so those that only send come last.
+// harms are irreversible actions of well-known programs, or actions that send data to others. A row
+// names programs, then the words of such an action: plain words in this order, perhaps with others
+// between them; options anywhere. "|" separates alternatives, a star matches the rest of a word, "~"
+// matches inside a word. The first matching row decides, so rows that only send data come last.
 var harms = []struct{ why, rows string }{
 	{"destroys or changes running infrastructure", `
 		terraform|tofu|terragrunt destroy
@@ -148,14 +147,13 @@ var harms = []struct{ why, rows string }{
 		logger -n|--server`},
 }
 
-// A harm is one row, in parts.
+// A harm is one parsed row.
 type harm struct {
 	words, options [][]string
 	why            string
 }
 
-// harmful are the rows by program; a program that ends in a star is looked for
-// by its beginning.
+// harmful are the rows by program; a program ending in a star matches by prefix.
 var harmful = sync.OnceValue(func() map[string][]harm {
 	all := make(map[string][]harm)
 	for _, h := range harms {
@@ -166,7 +164,7 @@ var harmful = sync.OnceValue(func() map[string][]harm {
 			}
 			one := harm{why: h.why}
 			rest := fields[1:]
-			if len(rest) > 0 && strings.HasPrefix(rest[0], "~") { // what a word holds, blanks included
+			if len(rest) > 0 && strings.HasPrefix(rest[0], "~") { // the content of a word, including spaces
 				rest = []string{strings.Join(rest, " ")}
 			}
 			for _, alternatives := range rest {
@@ -184,8 +182,7 @@ var harmful = sync.OnceValue(func() map[string][]harm {
 	return all
 })
 
-// telling are the words that tell by themselves what a program, known or not, is
-// to do with what cannot be got back.
+// telling are the words that announce by themselves, for any program, something irreversible.
 var telling = words("delete destroy terminate purge wipe drop revoke unpublish publish deploy")
 
 func (h harm) matches(args []arg) bool {
@@ -218,8 +215,8 @@ func (h harm) matches(args []arg) bool {
 	return true
 }
 
-// isOption reports whether a word is one of these options, however many dashes
-// it has, with a value, cut short, or as a letter among others.
+// isOption reports whether a word is one of the options, with any number
+// of dashes, with a value, abbreviated, or as a combined letter.
 func isOption(a arg, any []string) bool {
 	if !a.option() {
 		return false
@@ -242,7 +239,7 @@ func isOption(a arg, any []string) bool {
 // senders are the programs whose harm depends on more than single words.
 var senders func() map[string]func(*walker, []arg)
 
-func init() { senders = sync.OnceValue(allSenders) } // functions that lead back to the table
+func init() { senders = sync.OnceValue(allSenders) } // these functions refer back to the table
 
 func allSenders() map[string]func(*walker, []arg) {
 	posts, copies := asksIf(sendsData, postsMore), asksIf(sendsData, copiesFar)
@@ -257,15 +254,14 @@ func allSenders() map[string]func(*walker, []arg) {
 	}
 }
 
-// What sends data out, in words.
+// These are the descriptions of sending data.
 const (
 	connects  = "connects to another machine"
 	publishes = "publishes to everyone"
 	sendsData = "sends data to another machine"
 )
 
-// curl sends with a body, an upload, a method of its own, or whatever a file of
-// settings says.
+// curl judges curl, which sends with a body, an upload, an explicit method, or a config file.
 func (w *walker) curl(args []arg) {
 	for i, a := range args[1:] {
 		name, value, has := strings.Cut(a.text, "=")
@@ -273,7 +269,7 @@ func (w *walker) curl(args []arg) {
 		if !has && i+2 < len(args) {
 			value = args[i+2].text
 		}
-		// What a variable holds becomes part of an address.
+		// A variable's value becomes part of an address.
 		sends := a.known == vague && strings.Contains(a.text, "://") && !toThisMachine(a.text)
 		switch {
 		case long && isOption(arg{text: name}, []string{"--data*", "--form*", "--upload-file", "--json", "--config", "--mail*", "--quote", "--url-query", "--variable", "--netrc*", "--cookie"}),
@@ -294,8 +290,7 @@ func (w *walker) curl(args []arg) {
 	}
 }
 
-// toThisMachine reports whether an address, parts of which may not be known, is
-// one of this machine.
+// toThisMachine reports whether an address, of which parts may be unknown, is on this machine.
 func toThisMachine(address string) bool {
 	_, rest, _ := strings.Cut(address, "://")
 	return !strings.Contains(rest, "@") && slices.ContainsFunc([]string{"localhost", "127.0.0.1", "[::1]"}, func(host string) bool {
@@ -304,7 +299,7 @@ func toThisMachine(address string) bool {
 	})
 }
 
-// curlSends reads short options of curl up to the first that takes a value.
+// curlSends checks the short options of curl up to the first that takes a value.
 func curlSends(letters string) bool {
 	for i, c := range letters {
 		switch {
@@ -333,13 +328,13 @@ func (w *walker) wget(args []arg) {
 	}
 }
 
-// postsMore reports whether something stands after the address, which is sent.
+// postsMore reports whether operands follow the address; they are sent.
 func postsMore(args []arg) bool {
 	operands := operandsOnly(args[1:])
 	return len(operands) > 1 && !operands[0].is("GET", "HEAD", "get", "head") || len(operands) > 2
 }
 
-// copiesFar reports whether an operand names another machine.
+// copiesFar reports whether an operand is on another machine.
 func copiesFar(args []arg) bool {
 	return slices.ContainsFunc(operandsOnly(args[1:]), func(a arg) bool {
 		host, _, far := strings.Cut(a.text, ":")
@@ -347,7 +342,7 @@ func copiesFar(args []arg) bool {
 	})
 }
 
-// mounts finds folders of the machine that a container is given.
+// mounts judges host folders that a container gets.
 func (w *walker) mounts(args []arg) {
 	for i, a := range args {
 		source, given := "", false
@@ -382,7 +377,7 @@ func (w *walker) makes(args []arg) {
 	}
 }
 
-// inPlace judges the files that an editor of streams changes where they are.
+// inPlace judges the files that a stream editor changes in place.
 func (w *walker) inPlace(args []arg) {
 	if slices.ContainsFunc(args[1:], func(a arg) bool {
 		return strings.HasPrefix(a.text, "-i") || strings.HasPrefix(a.text, "--in-place") || a.option() && a.text[1] != '-' && strings.Contains(a.text, "i")
@@ -397,7 +392,7 @@ func (w *walker) unpacks(args []arg) {
 	}
 }
 
-// lands judges a path that a command may change, by what it belongs to.
+// lands judges a path that a command may change by what it belongs to.
 func (w *walker) lands(a arg) {
 	if !a.exact() {
 		return

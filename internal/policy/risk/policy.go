@@ -9,17 +9,17 @@ import (
 	"coder/internal/tool"
 )
 
-// New is the policy of what a call would do, whatever rules a person wrote:
-// commands by what they would run, writes by where they would go. What it asks
-// about is asked every time. It also knows which commands only read.
+// New returns the policy for what a call would do, apart from the user's rules:
+// commands by what they would run, writes by where they would go. Every approval it
+// asks for is needed each time. It also knows which commands only read.
 func New(facts Facts, vouched Vouched) policy.Policy { return judgeOf(facts, vouched, true) }
 
-// Vouched reports for which risks of a line the person's own rules speak: those that
-// only send something out, or all that may be approved.
+// Vouched reports which risks of a line the user's own rules accept:
+// only those that send something out, or all that can be approved.
 type Vouched func(tool string, r Report) (outward, all bool)
 
-// Unchecked is the policy of a mode in which commands are not judged. What
-// file tools write to is, and so is leaving the sandbox.
+// Unchecked returns the policy for a mode without command checks. It
+// still judges writes by file tools, and leaving the sandbox.
 func Unchecked(facts Facts) policy.Policy { return judgeOf(facts, nil, false) }
 
 func judgeOf(facts Facts, vouched Vouched, commands bool) policy.Policy {
@@ -44,7 +44,7 @@ func judgeOf(facts Facts, vouched Vouched, commands bool) policy.Policy {
 	})
 }
 
-// judge adds what speaks against an effect and reports whether it only reads.
+// judge adds the objections to an effect and reports whether it only reads.
 func judge(o *policy.Opinion, c policy.Case, e tool.Effect, facts Facts, vouched Vouched, commands bool) (reads bool) {
 	switch e.Kind {
 	case tool.Exec:
@@ -85,7 +85,7 @@ func judge(o *policy.Opinion, c policy.Case, e tool.Effect, facts Facts, vouched
 	return false
 }
 
-// policyName begins what is said about every command that must be approved.
+// policyName begins the reason for every command that needs approval.
 const policyName = "matches dangerous command policy"
 
 func object(o *policy.Opinion, v policy.Verdict, why string) {
@@ -93,11 +93,11 @@ func object(o *policy.Opinion, v policy.Verdict, why string) {
 	o.Reasons = append(o.Reasons, policy.Reason{By: "risk", Text: why})
 }
 
-// Of is the report on a command line that a plan carries.
+// Of returns the report on a command line from a plan.
 func Of(p tool.Plan, command string) (Report, bool) {
 	r, ok := p.Line.(Report)
 	return r, ok && r.Command == command
 }
 
-// Written is the line as it was given.
+// Written returns the line as written.
 func (r Report) Written() string { return r.Command }

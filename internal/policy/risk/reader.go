@@ -9,15 +9,14 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// A reader is a command that only reads, given words it is known to take.
+// A reader is a command that only reads with known words.
 type reader struct {
 	options
-	most  int              // operands it may have; 0 is any number
-	check func([]arg) bool // a judgement of its own, instead of the options
+	most  int              // maximum operands; 0 is any number
+	check func([]arg) bool // replaces the check of options
 }
 
-// free are the readers that no option, and so no word at all, makes write or
-// run anything.
+// free are the readers that no option, and so no word at all, can make write or run anything.
 var free = words(`ls dir vdir cat head tail wc cut tr pwd whoami id groups logname uname nproc uptime which whereis type echo
 	true false : basename dirname realpath readlink stat du df free nl tac rev fold expand unexpand paste join comm cmp
 	cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum md5 shasum od hexdump strings column seq sleep
@@ -50,7 +49,7 @@ var readers = sync.OnceValue(func() map[string]reader {
 		"base64":   {options: known("diD", "wb", "decode ignore-garbage wrap= break=")},
 		"base32":   {options: known("di", "w", "decode ignore-garbage wrap=")},
 		"tput":     {options: known("", "", ""), most: 1},
-		"getent": {check: func(as []arg) bool { // what else it looks up it asks the network, and so tells it
+		"getent": {check: func(as []arg) bool { // other lookups go to the network and thus reveal something
 			return literals(as) && len(as) > 0 && as[0].is("passwd", "group", "shells", "services", "protocols")
 		}},
 		"ps": {check: listsProcesses},
@@ -63,11 +62,10 @@ var ripgrep = known("nilLcvwxsSaFPoUuHINpq0b.Vh", "eftTgmMABCrjdEkE", "line-numb
 	"regexp= file= type= type-not= glob= iglob= max-count= max-columns= after-context= before-context= context= replace= threads= max-depth= "+
 	"max-filesize= sort= sortr= color= colors= encoding= engine= passthru byte-offset no-config version help glob-case-insensitive")
 
-// versions are the programs that only say which version they are if that is
-// the one thing they are asked.
+// versions are the programs that only print their version if that is all they are asked.
 var versions = words("git node npm python python3 pip pip3 ruby perl php java gcc g++ cc clang make cmake docker curl wget rg jq bash tar")
 
-// shortVersions are the programs for which one letter asks the same.
+// shortVersions are the programs with a short version option.
 var shortVersions = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"node": "-v", "npm": "-v", "ruby": "-v", "perl": "-v", "make": "-v",
@@ -83,14 +81,13 @@ func asksVersion(args []arg) bool {
 	return asked == "--version" && versions.has(name) || asked == shortVersions()[name] && asked != ""
 }
 
-// switches are the files by which a project chooses which program a name runs,
-// where a version manager stands for it: perhaps one of its own.
+// switches are the files by which a project selects the program behind a
+// name if a version manager is installed: perhaps one of its own.
 var switches = []string{
 	".tool-versions", "mise.toml", ".mise.toml", ".mise", ".rtx.toml", ".python-version", ".node-version", ".ruby-version", ".java-version", ".sdkmanrc",
 }
 
-// switched reports whether there is such a file where the shell may be, or above
-// that in the workspace.
+// switched reports whether a switches file exists where the shell may be, or above that in the workspace.
 func (w *walker) switched() bool {
 	return w.lost || slices.ContainsFunc(w.dirs, func(dir string) bool {
 		for ; w.facts.isInside(dir); dir = path.Dir(dir) {
@@ -127,8 +124,8 @@ func readsOnly(name string, args []arg) bool {
 	return ok && (r.most == 0 || len(operands) <= max(r.most, 0))
 }
 
-// properName reports whether a name leads to the system's own program, as far
-// as a name can tell: ./ls is not ls.
+// properName reports whether a name leads to the system's own
+// program, as far as the name can tell: ./ls is not ls.
 func properName(name string) bool {
 	return name == strings.ToLower(name) && (!strings.Contains(name, "/") || systemPath(name))
 }
@@ -137,7 +134,7 @@ func literals(args []arg) bool {
 	return !slices.ContainsFunc(args, func(a arg) bool { return !a.exact() })
 }
 
-// onlyOperands reports whether there are words, all known, and none an option.
+// onlyOperands reports whether there are words, all known, and none is an option.
 func onlyOperands(args []arg) bool {
 	return len(args) > 0 && literals(args) && !slices.ContainsFunc(args, func(a arg) bool { return strings.HasPrefix(a.text, "-") })
 }
@@ -147,9 +144,8 @@ var (
 	binaryTests = words("= == != -nt -ot -ef")
 )
 
-// testReads knows the tests of words that are only known when it runs: those in
-// which they can be nothing but what is tested. All others may take them for
-// operators, or for a variable with an index.
+// testReads reports whether a test with unknown words only reads: the words can only be operands. In
+// all other tests they may be operators, or variables with an index.
 func testReads(args []arg) bool {
 	if literals(args) {
 		return true
@@ -171,10 +167,10 @@ func testReads(args []arg) bool {
 	return false
 }
 
-// tied are variables that zsh takes for others.
+// tied are variables that zsh ties to others.
 var tied = words("path cdpath fpath manpath mailpath module_path fignore argv status pipestatus prompt psvar watch")
 
-// setsPlainly reports whether read sets variables that are nothing special.
+// setsPlainly reports whether read sets only ordinary variables.
 func setsPlainly(args []arg) bool {
 	if len(args) > 0 && args[0].is("-r") {
 		args = args[1:]
@@ -184,14 +180,13 @@ func setsPlainly(args []arg) bool {
 	})
 }
 
-// operands are the words that are no options. It fails if a word is not known
-// or an option not harmless.
+// operands returns the words that are not options. It fails if a word is unknown or an option not harmless.
 func (o options) operands(args []arg) ([]arg, bool) {
 	_, rest, ok := o.interspersed(args)
 	return rest, ok && literals(args)
 }
 
-// interspersed reads options wherever they stand, up to "--".
+// interspersed reads options at any position, up to "--".
 func (o options) interspersed(args []arg) (fs []found, operands []arg, ok bool) {
 	ok = true
 	for len(args) > 0 {
@@ -244,8 +239,8 @@ var (
 	sedFlags   = lazy.Regexp(`^[gpiI0-9]*[ \t]*(?:[;\n]|$)`)
 )
 
-// sedScriptReads knows the plainest scripts: printing, deleting, quitting and
-// substitutions whose flags neither write nor run, several in a row.
+// sedScriptReads reports whether a script is of the simplest kind: printing, deleting, quitting and
+// substitutions whose flags neither write nor run, perhaps several in a row.
 func sedScriptReads(script string) bool {
 	if strings.Trim(script, "; \t\n") == "" {
 		return false
@@ -264,13 +259,13 @@ func sedScriptReads(script string) bool {
 	return true
 }
 
-// sedSubstitution is how long the substitution is that text begins with; 0 if it
-// may do more, or where it ends is not certain.
+// sedSubstitution returns the length of the substitution at the
+// start of text; 0 if it may do more, or its end is uncertain.
 func sedSubstitution(text string) int {
 	if len(text) < 2 || strings.IndexByte("/|,#:@!%", text[1]) < 0 {
 		return 0
 	}
-	// Where there are but two more they cannot be mistaken, in brackets or not.
+	// With only two more delimiters they are unambiguous, in brackets or not.
 	delimiters := 0
 	for rest := text[2:]; ; delimiters++ {
 		n := sedSection(rest, text[1], false)
@@ -280,7 +275,7 @@ func sedSubstitution(text string) int {
 		rest = rest[n+1:]
 	}
 	at := 2
-	for range 2 { // what is sought, and what is put there
+	for range 2 { // the pattern and the replacement
 		n := sedSection(text[at:], text[1], delimiters != 2)
 		if n < 0 || strings.Contains(text[at:at+n], "\n") {
 			return 0
@@ -294,9 +289,8 @@ func sedSubstitution(text string) int {
 	return at + len(flags)
 }
 
-// sedSection is where the next delimiter stands that no backslash takes away; -1
-// if there is none or, where brackets count, one in brackets: some take that for
-// itself.
+// sedSection returns the index of the next delimiter without a backslash; -1 if there is none or, with
+// brackets, if one is in brackets: some programs treat that as a delimiter.
 func sedSection(text string, delimiter byte, brackets bool) int {
 	for i := 0; i < len(text); i++ {
 		switch {
@@ -315,8 +309,7 @@ func sedSection(text string, delimiter byte, brackets bool) int {
 	return -1
 }
 
-// listsProcesses knows the uses of ps that do not show what processes were
-// given in their environment: keys, perhaps.
+// listsProcesses reports whether ps does not show the environment of processes, which may contain keys.
 func listsProcesses(args []arg) bool {
 	for i, a := range args {
 		value := i > 0 && args[i-1].option() && strings.ContainsAny(args[i-1].text[len(args[i-1].text)-1:], "oOpCuUgGtsq")
@@ -328,7 +321,7 @@ func listsProcesses(args []arg) bool {
 	return true
 }
 
-// goReads knows the subcommands of go that only tell.
+// goReads reports whether a subcommand of go only reads.
 func goReads(args []arg) bool {
 	if !literals(args) || len(args) == 0 {
 		return false

@@ -2,33 +2,32 @@ package risk
 
 import "mvdan.cc/sh/v3/syntax"
 
-// Read reads a line as bash would, for those who ask which programs it runs and how
-// they are connected, and not whether it may run.
+// Read analyses a line as bash would run it, for callers that need
+// its programs and their connections, and not whether it may run.
 func Read(line string) Report { return Analyse(line, Facts{Bash: true}) }
 
-// Place is where a command stands in its line: who starts it, and what it is
-// connected with.
+// Place is the position of a command in its line: who starts it, and what it is connected to.
 type Place struct {
 	By      Starter
-	Input   bool // it reads a pipe, a file or text of the line
-	Output  bool // what it prints goes to a pipe, a file or into the line
-	Writes  bool // a redirection of its own may change a file
-	Decides bool // the line fails if it does
-	// Given are the variables that are set for it alone.
+	Input   bool // it reads a pipe, a file or text in the line
+	Output  bool // its output goes to a pipe, a file or into the line
+	Writes  bool // one of its redirections may change a file
+	Decides bool // the line fails if it fails
+	// Given are the variables set for it alone.
 	Given []string
 }
 
 // Starter is who starts a command.
 type Starter uint8
 
-// The starters, from the one that is least sure to start it.
+// The starters, from the least to the most certain.
 const (
-	Another Starter = iota // a program that may do so, or do it elsewhere
-	Wrapper                // a program that does only that: timeout, or a shell with text after -c
+	Another Starter = iota // a program that may start it, or start it elsewhere
+	Wrapper                // a program that only starts it: timeout, or a shell with text after -c
 	Line                   // the line itself
 )
 
-// in is the place of a statement within p.
+// in returns the place of a statement within p.
 func (p Place) in(s *syntax.Stmt) Place {
 	p.Writes = false
 	switch s.Cmd.(type) {
@@ -52,14 +51,14 @@ func (p Place) in(s *syntax.Stmt) Place {
 	return p
 }
 
-// standing is where the walker is in the line.
+// standing is the walker's position in the line.
 type standing struct {
-	place    Place // of what is judged
-	behind   int   // commands of the line that start it, one behind the other
+	place    Place // of the current command
+	behind   int   // nested commands of the line that start it
 	doubtful int   // those of them that may not start it
 }
 
-// here is the place of the command that is judged now.
+// here returns the place of the current command.
 func (s standing) here() Place {
 	switch {
 	case s.doubtful > 0:
@@ -72,19 +71,18 @@ func (s standing) here() Place {
 	return s.place
 }
 
-// passing are the programs that do no more than run the one they are given, with all
-// they have themselves.
+// passing are the programs that only run another one, with their own input and output.
 var passing = words("env command exec nice ionice time timeout stdbuf")
 
-// surely judges what a shell is given to run.
+// surely judges what a shell certainly runs.
 func (w *walker) surely(judge func()) {
 	w.doubtful--
 	judge()
 	w.doubtful++
 }
 
-// changesOnlyShell reports whether statements do nothing but change the shell that
-// runs them: its folder, its variables, what it lets new files be.
+// changesOnlyShell reports whether statements only change the
+// shell that runs them: its folder, its variables, its umask.
 func changesOnlyShell(stmts []*syntax.Stmt) bool {
 	if len(stmts) != 1 {
 		return false

@@ -8,8 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// feed is what standard input holds, as far as it matters to a shell that
-// would run it.
+// feed is the content of standard input, as far as it matters to a shell that would run it.
 type feed struct {
 	kind feedKind
 	text string
@@ -18,11 +17,11 @@ type feed struct {
 type feedKind uint8
 
 const (
-	nothing  feedKind = iota // nothing in particular, or a file
+	nothing  feedKind = iota // unspecified, or a file
 	given                    // text, from a here-document or a here-string
-	computed                 // the same, with parts that are only known later
-	piped                    // whatever another command prints
-	fetched                  // the same, and it comes from the network
+	computed                 // the same, with parts known only at run time
+	piped                    // another command's output
+	fetched                  // the same, from the network
 )
 
 func (w *walker) redirect(r *syntax.Redirect) {
@@ -38,7 +37,7 @@ func (w *walker) redirect(r *syntax.Redirect) {
 	case syntax.RdrIn:
 		w.feed = feed{}
 		if target.exact() && (strings.HasPrefix(target.text, "/dev/tcp/") || strings.HasPrefix(target.text, "/dev/udp/")) {
-			w.find(Approve, connects, target.text) // to some shells
+			w.find(Approve, connects, target.text) // some shells connect
 		}
 		if target.exact() {
 			w.report.Reads = append(w.report.Reads, w.places(target)...)
@@ -55,7 +54,7 @@ func (w *walker) redirect(r *syntax.Redirect) {
 		}
 	case syntax.AppOut, syntax.AppAll:
 		w.redirected(target, false)
-	default: // all that empty the file first, or write over its beginning
+	default: // all that truncate the file, or overwrite its beginning
 		w.redirected(target, true)
 	}
 	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
@@ -63,16 +62,15 @@ func (w *walker) redirect(r *syntax.Redirect) {
 	}
 }
 
-// duplicates judges the word after >& and <&. There bash expands it once more
-// when its quotes are gone.
+// duplicates judges the word after >& and <&, which bash expands once more after it removes the quotes.
 func (w *walker) duplicates(r *syntax.Redirect) {
 	if strings.ContainsAny(w.text(r.Word), "$`") {
 		w.unknown("a descriptor that cannot be known in advance", w.text(r.Word))
 	}
 }
 
-// redirected judges a file that output goes to. One of the workspace is written
-// as any other file is; anywhere else is more than that.
+// redirected judges a file that output goes to. A workspace file
+// counts like any written file; anything else is riskier.
 func (w *walker) redirected(target arg, truncates bool) {
 	switch {
 	case target.exact() && isSink(target.text):
@@ -87,21 +85,19 @@ func (w *walker) redirected(target arg, truncates bool) {
 	}
 }
 
-// leadsOutside reports whether a path is not one of the workspace, or is a link
-// out of it.
+// leadsOutside reports whether a path is not in the workspace, or is a link out of it.
 func (w *walker) leadsOutside(p string) bool {
 	return !path.IsAbs(p) || !w.facts.isInside(p) || !w.facts.isInside(w.facts.real(p))
 }
 
-// toFile is why a line that writes is not read-only.
+// toFile is the reason why a line that writes is not read-only.
 const toFile = "its output goes to a file"
 
 func isDescriptor(s string) bool {
-	return s == "-" || s != "" && strings.Trim(s, "0123456789") == "" // 2- is a file to some shells
+	return s == "-" || s != "" && strings.Trim(s, "0123456789") == "" // 2- is a file in some shells
 }
 
-// hereDocument keeps the text a command is given. If the delimiter is quoted it
-// is taken as it stands.
+// hereDocument saves the text for a command. With a quoted delimiter, the text is literal.
 func (w *walker) hereDocument(r *syntax.Redirect) {
 	w.feed = feed{kind: given}
 	if w.within > 0 && (r.Hdoc == nil || r.Hdoc.Pos().Offset() >= w.within) {
@@ -132,8 +128,7 @@ func quotedDelimiter(word *syntax.Word) bool {
 	})
 }
 
-// writes judges a file that is opened for writing, and emptied first if
-// truncates.
+// writes judges a file that is opened for writing, and truncated first if truncates.
 func (w *walker) writes(a arg, truncates bool) {
 	if a.exact() && isSink(a.text) {
 		return
@@ -166,7 +161,7 @@ func (w *walker) writesAll(places []string, truncates bool) {
 	}
 }
 
-// isSink reports whether nothing is lost by writing there.
+// isSink reports whether writing to p loses nothing.
 func isSink(p string) bool {
 	switch p = path.Clean(p); p {
 	case "/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr", "/dev/tty":
@@ -176,8 +171,8 @@ func isSink(p string) bool {
 	return ok && isDescriptor(n)
 }
 
-// places are the paths a word may name: one for every directory the shell may
-// be in. If that cannot be told it is the word itself.
+// places returns the paths that a word may name: one for every directory
+// the shell may be in, or the word itself if those are unknown.
 func (w *walker) places(a arg) []string {
 	p := a.text
 	if a.home && (p == "~" || strings.HasPrefix(p, "~/")) && w.facts.Home != "" {
@@ -196,21 +191,20 @@ func (w *walker) places(a arg) []string {
 	return ps
 }
 
-// mayRead notes a word that a variable holds: it may be the name of a file
-// that a later command reads.
+// mayRead records a variable's value: it may be the name of a file that a later command reads.
 func (w *walker) mayRead(a arg) {
 	if a.exact() && a.text != "" {
 		w.report.Reads = append(w.report.Reads, w.places(a)...)
 	}
 }
 
-// outside is why a change of directory is more than reading.
+// outside is the reason why a change of directory is more than reading.
 const outside = "it goes outside the workspace, or to an unknown place"
 
-// cd follows the shell to another directory. It may fail, and the shell stay,
-// if there is no such directory yet.
+// cd follows the shell to another directory. If the directory
+// does not exist yet, cd may fail and the shell stay.
 //
-// It reports whether the shell surely stays in the workspace.
+// It reports whether the shell certainly stays in the workspace.
 func (w *walker) cd(args []arg) (stays bool) {
 	w.arrived = nil
 	var operands []arg
@@ -273,8 +267,7 @@ func isDisk(p string) bool {
 	return ok && slices.ContainsFunc(disks, func(d string) bool { return strings.HasPrefix(name, d) })
 }
 
-// isRoot reports whether a word may name the root directory, or all that is
-// in it.
+// isRoot reports whether a word may name the root directory, or everything in it.
 func (w *walker) isRoot(a arg) bool {
 	if a.known == dynamic {
 		return false

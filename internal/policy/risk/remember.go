@@ -8,8 +8,7 @@ import (
 	"coder/internal/policy"
 )
 
-// forgettable reports whether a command is never let pass by its name: what it
-// does is decided by its words alone.
+// forgettable reports whether a command's name alone never allows it: its words alone decide what it does.
 func forgettable(c Command) bool {
 	name := family(base(c.Name))
 	_, wraps := wrappers()[name]
@@ -17,15 +16,15 @@ func forgettable(c Command) bool {
 	return c.Name == "" || c.Wraps || c.local || wraps || harms || shells.has(name) || interpreters.has(name) || anything.has(name)
 }
 
-// anything are the other commands that run what they are given.
+// anything are the other commands that run their arguments.
 var anything = words("git env command exec eval xargs gxargs parallel trap alias source . hash enable su runuser sg flock script watch ssh at batch " +
 	"awk gawk mawk nawk expect screen tmux vim vi nvim gvim view vimdiff ed ex emacs emacsclient nsenter firejail proxychains torsocks rsh systemctl loginctl " +
 	"bwrap gdb gdbserver lldb cgdb rr perf dtrace bpftrace heaptrack systemd-nspawn start-stop-daemon dbus-launch xterm ip ifconfig route service sysctl " +
 	"kubectl helm terraform tofu pulumi docker docker-compose podman nerdctl buildah oc lxc incus virsh vagrant ansible ansible-playbook minikube " +
 	"sqlite3 psql mysql mongosh redis-cli distcc ccache socat nc ncat netcat proot dlv")
 
-// MatchPattern reports whether a pattern matches a whole simple command. "*"
-// stands for any text; " *" at the end also for nothing at all.
+// MatchPattern reports whether a pattern matches a whole simple command.
+// "*" matches any text; " *" at the end also matches nothing at all.
 func MatchPattern(pattern string, c Command) bool {
 	if c.Name == "" {
 		return pattern == "*"
@@ -37,7 +36,7 @@ func MatchPattern(pattern string, c Command) bool {
 	return matches(pattern, text)
 }
 
-// matches goes through the pieces between the stars from left to right.
+// matches compares the pieces between the stars from left to right.
 func matches(pattern, text string) bool {
 	pieces := strings.Split(pattern, "*")
 	if len(pieces) == 1 {
@@ -56,15 +55,13 @@ func matches(pattern, text string) bool {
 	return strings.HasSuffix(text, last)
 }
 
-// Patterns are verdicts for commands, by pattern. The longest pattern that
-// matches decides, "*" is the baseline.
+// Patterns maps command patterns to verdicts. The longest matching pattern decides; "*" is the baseline.
 type Patterns map[string]policy.Verdict
 
-// Verdict is the strictest verdict on any command of the line, and the pattern
-// that gave it. A pattern that allows vouches for its own command only: if the
-// line also substitutes, redirects, sets variables of programs or is not understood,
-// the baseline decides. One that denies holds for what is not understood too: that may be
-// what it denies. It fails if a command matches no pattern at all.
+// Verdict returns the strictest verdict on any command of the line, and its pattern. A pattern that
+// allows applies only to its own command: if the line also substitutes, redirects, sets variables of
+// programs or is not understood, the baseline decides. A pattern that denies also applies to an unknown
+// command, which may be the denied one. It fails if a command matches no pattern at all.
 func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool) {
 	if r.Unknown {
 		for _, p := range slices.Sorted(maps.Keys(ps)) {
@@ -83,7 +80,7 @@ func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool)
 		p, found := ps.longest(func(p string) bool { return MatchPattern(p, c) })
 		q, ok := ps.longest(func(p string) bool { return p != "*" && ps[p] != policy.Allow && !MatchPattern(p, c) && c.Matches(p) })
 		if ok && (!found || ps[q] < ps[p]) {
-			p, found = q, true // another way to write what a stricter pattern names
+			p, found = q, true // another spelling of what a stricter pattern names
 		}
 		if found && ps[p] == policy.Allow && !vouched {
 			_, found = ps["*"]
@@ -99,10 +96,9 @@ func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool)
 	return v, pattern, true
 }
 
-// Matches reports whether a pattern matches a command in any way it could have
-// been written: with the path of its program, or with options of git before the
-// subcommand. It is for patterns that restrict; one that allows must match the
-// command as it stands.
+// Matches reports whether a pattern matches a command in any spelling: with the
+// path of its program, or with git options before the subcommand. It is for
+// restrictive patterns; an allowing pattern must match the command as written.
 func (c Command) Matches(pattern string) bool {
 	if MatchPattern(pattern, c) {
 		return true
@@ -123,10 +119,10 @@ func (c Command) Matches(pattern string) bool {
 	return MatchPattern(pattern, plain)
 }
 
-// gitTakes are git's options before the subcommand that take the next word.
+// gitTakes are git's options before the subcommand that take the next word as their value.
 var gitTakes = words("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source")
 
-// longest is the longest of the patterns that apply, of those as long a strictest.
+// longest returns the longest applicable pattern, and among equally long ones the strictest.
 func (ps Patterns) longest(applies func(pattern string) bool) (best string, ok bool) {
 	for p, v := range ps {
 		longer := len(p) > len(best) || len(p) == len(best) && v < ps[best]

@@ -1,12 +1,9 @@
-// Package risk says what a command line would do before it runs. It reads the
-// syntax tree, never the text: every command that would run anywhere in it is
-// found (in chains, pipes, groups, control flow, behind wrappers, in text
-// handed to another shell) and judged with its options. What cannot be parsed
-// or resolved is never harmless, and wrapping a command never makes it look
-// safer than it is.
+// Package risk determines what a command line would do before it runs. It reads the syntax tree, never
+// the text: it finds every command that would run anywhere in the line (in chains, pipes, groups,
+// control flow, behind wrappers, in text for another shell) and judges it with its options. What cannot
+// be parsed or resolved is never harmless, and wrapping a command never makes it look safer than it is.
 //
-// The package does nothing itself: the few facts it needs about the world are
-// asked through [Facts].
+// The package has no side effects: it gets the few facts it needs about the world through [Facts].
 package risk
 
 import (
@@ -28,27 +25,24 @@ type Level uint8
 
 // The levels, from harmless to refused.
 const (
-	None    Level = iota // nothing speaks against it
-	Approve              // a person must say yes, every time
-	Block                // refused: it would destroy a disk, the root or stop the machine
+	None    Level = iota // no objection
+	Approve              // needs the user's approval, every time
+	Block                // denied: it would destroy a disk or the root, or stop the machine
 )
 
 func (l Level) String() string { return [...]string{"none", "approve", "block"}[l] }
 
-// Facts is what must be asked of the world. A function that is missing gives
-// the answer that is safest to assume.
+// Facts answers questions about the world. A missing function gives the safest answer.
 type Facts struct {
-	Exists   func(path string) bool // is there a file at this absolute path?
+	Exists   func(path string) bool // does this absolute path exist?
 	IsInside func(path string) bool // is this absolute path in the workspace?
-	// ReadGit returns the settings under which git, started in this absolute
-	// path, runs nothing that the repository there configures. It fails if there
-	// are none.
+	// ReadGit returns the settings under which git, started in this absolute path, runs nothing that the
+	// repository there configures. It fails if there are none.
 	ReadGit func(dir string) ([]program.Setting, error)
-	// Real is where an absolute path leads once links are followed; a path that
-	// leads nowhere yet is taken as far as it exists.
+	// Real returns an absolute path with links resolved, as far as the path exists.
 	Real func(path string) string
-	// Led, which may be nil, reports whether a link in the person's home, or their
-	// environment, leads a program of theirs to a path for its settings.
+	// Led, which may be nil, reports whether a link in the user's home, or the
+	// user's environment, makes a program use the path for its settings.
 	Led  func(path string) bool
 	Home string // absolute
 	Cwd  string // absolute: where the command would start
@@ -70,57 +64,52 @@ func (f Facts) real(p string) string {
 	return f.Real(p)
 }
 
-// Report is what a command line would do. It is made once for each call and
-// carried on its plan: see [Of].
+// Report is what a command line would do. There is one for each call, carried on its plan: see [Of].
 type Report struct {
-	Command  string // the line as it was written
-	line     string // the same as it was parsed; empty if it was not
+	Command  string // the line as written
+	line     string // the line as parsed; empty if it was not
 	Level    Level
 	Findings []Finding
-	// ReadOnly is set if every part is known to only read, as written.
+	// ReadOnly is set if every part certainly only reads, as written.
 	ReadOnly bool
-	// Why says in a few words why it is not read-only, if it is not.
+	// Why says briefly why the line is not read-only.
 	Why string
-	// Unknown is set if it may run commands that could not be told.
+	// Unknown is set if it may run unknown commands.
 	Unknown bool
-	// Substituted is set if the output of a command becomes part of the line.
+	// Substituted is set if a command's output becomes part of the line.
 	Substituted bool
-	// Redirected is set if output goes to a file that is not known, or not one
-	// of the workspace.
+	// Redirected is set if output goes to an unknown file, or to one outside the workspace.
 	Redirected bool
-	// Redirects are the files of the workspace that output goes to, absolute:
-	// each is written like any other file. OnlyWrites is set if the line would
-	// be read-only without them.
+	// Redirects are the workspace files that output goes to, absolute: each counts like any written file.
+	// OnlyWrites is set if the line would be read-only without them.
 	Redirects  []string
 	OnlyWrites bool
-	// Sets are the variables it sets that may change what programs do; see [Report.MaySet].
+	// Sets are the variables it sets that may affect programs; see [Report.MaySet].
 	Sets []string
-	// Functions is set if the line defines any: names may mean something else.
+	// Functions is set if the line defines functions: names may mean something else.
 	Functions bool
-	// OnlyShell is set if it changes the shell that runs it and nothing else.
+	// OnlyShell is set if it only changes the shell that runs it.
 	OnlyShell bool
-	// Simple holds every simple command that would run, a wrapper before what
-	// it wraps.
+	// Simple has every simple command that would run, a wrapper before the command it wraps.
 	Simple []Command
-	// git are the settings with which a line that only reads runs git.
+	// git are the settings with which a read-only line runs git.
 	git []program.Setting
-	// Writes and Reads are the files it is known to open, where their names
-	// can be told: absolute, or as written if the directory is unknown.
+	// Writes and Reads are the files it opens, if their names are
+	// known: absolute, or as written if the directory is unknown.
 	Writes, Reads []string
 
 	facts Facts
 	more  bool // it does more than read and redirect
 }
 
-// Finding is one thing that speaks against running the line.
+// Finding is one objection to running the line.
 type Finding struct {
 	Level Level
-	Text  string // what is wrong
+	Text  string // the objection
 	Where string // the part it is about, made safe to show
 }
 
-// Outward reports whether the line only sends something out by that: what is here
-// stays as it is.
+// Outward reports whether the finding means that the line only sends something out, without local changes.
 func (f Finding) Outward() bool {
 	return f.Level == Approve && (f.Text == publishes || f.Text == sendsData || f.Text == connects)
 }
@@ -132,22 +121,22 @@ func (f Finding) String() string {
 	return f.Text + ": " + f.Where
 }
 
-// Command is a simple command. Words whose value is only known when it runs
-// stand in Args as they were written, and Exact is false.
+// Command is a simple command. Words with values known only at
+// run time are in Args as written, and Exact is false.
 type Command struct {
-	Name  string // as written, after quotes are removed; empty if it cannot be told
+	Name  string // as written, without quotes; empty if unknown
 	Args  []string
 	Exact bool
 	Wraps bool // it runs another command, which follows
-	Fed   bool // it gets more words when it runs: names of files that another command finds
+	Fed   bool // it gets more words at run time: file names found by another command
 
-	ReadOnly bool   // it is known to only read
-	Dir      string // where it runs, absolute; empty if that cannot be told
-	Word     string // its first word; as it was written where Name is empty
+	ReadOnly bool   // it certainly only reads
+	Dir      string // where it runs, absolute; empty if unknown
+	Word     string // its first word; as written if Name is empty
 	Place
 
 	git   gitPlaces
-	local bool // it is a function that the line itself defines
+	local bool // a function that the line itself defines
 }
 
 func (c Command) String() string {
@@ -158,13 +147,13 @@ func (c Command) String() string {
 }
 
 const (
-	maxCommand  = 64 << 10 // bytes of a line that is judged
-	maxBrackets = 200      // nesting that is followed
+	maxCommand  = 64 << 10 // bytes of a judged line
+	maxBrackets = 200      // nesting
 	maxDepth    = 12       // shells within shells
-	maxWork     = 250_000  // words of commands that are judged, in all their readings
-	perCommand  = 8        // words that a command counts for besides its own
-	maxText     = 1 << 20  // bytes that are parsed, shells within shells included
-	maxFindings = 64       // kept, of those that weigh the same
+	maxWork     = 250_000  // judged words of commands, in all readings
+	perCommand  = 8        // extra words that a command counts for
+	maxText     = 1 << 20  // parsed bytes, including shells within shells
+	maxFindings = 64       // per level
 )
 
 // Analyse judges a command line for the shell.
@@ -177,7 +166,7 @@ func Analyse(command string, facts Facts) Report {
 		w.dirs = []string{facts.Cwd}
 	}
 	w.script(command)
-	// A function that runs itself may do so until the machine has no more processes to give.
+	// A function that runs itself may do so until the machine runs out of processes.
 	done := make(map[string]bool, len(w.functions))
 	for name := range w.functions {
 		if w.circles(name, done) {
@@ -199,40 +188,38 @@ func Analyse(command string, facts Facts) Report {
 	return w.report
 }
 
-// walker goes through a syntax tree and keeps the shell's state as far as it
-// can be known.
+// walker walks a syntax tree and tracks the shell's state as far as it is known.
 type walker struct {
 	facts  Facts
 	report Report
 
 	src     string   // the text the current tree was parsed from
-	depth   int      // of shells within shells
+	depth   int      // of nested shells
 	dirs    []string // where the shell may be by now
-	lost    bool     // it may be anywhere
+	lost    bool     // the shell may be anywhere
 	arrived []string // where the last change of directory leads if it succeeds
-	feed    feed     // what standard input holds
-	bash    bool     // the current text is run by bash, not by any shell
+	feed    feed     // the content of standard input
+	bash    bool     // bash runs the current text, not any shell
 	dialect dialect  // what shells read differently in the current tree
-	within  uint     // where the substitution ends that is being judged; 0 if there is none
+	within  uint     // end of the current substitution; 0 if there is none
 	work    int      // words judged so far
 	parsed  int      // bytes parsed so far
-	bounded int      // while positive, a block only counts as approve
+	bounded int      // while positive, a block counts only as approve
 
 	standing
 
-	calculates   bool // it takes values of variables for expressions
-	holdsCommand bool // a variable is given text that would run a command there
+	calculates   bool // it evaluates values of variables as expressions
+	holdsCommand bool // a variable gets text that would run a command there
 
-	asked     []string            // where git was asked how it can be let read
-	functions map[string][]string // what the functions of the line run, by name
+	asked     []string            // where git's read settings were looked up
+	functions map[string][]string // commands run by the line's functions, by function
 	defining  []string            // the functions whose bodies are being judged
 }
 
-// A dialect notes which constructs one shell takes for data and another for
-// commands.
+// A dialect records which constructs are data to one shell and commands to another.
 type dialect struct{ differs, hides bool }
 
-// script judges text as a shell would run it. Where shells of different
+// script judges text as a shell would run it. If shells of different
 // dialects may disagree on what is a command, both readings count.
 func (w *walker) script(text string) {
 	w.parsed += len(text)
@@ -246,8 +233,7 @@ func (w *walker) script(text string) {
 	case w.depth >= maxDepth, w.parsed > maxText:
 		w.unknown("too many nested shells to be judged", text)
 		return
-	// Parser and shell disagree about some of these, and a person could be shown
-	// something other than what runs.
+	// Parser and shell disagree about some of these, and the user could see something other than what runs.
 	case !utf8.ValidString(text):
 		w.unknown("not valid UTF-8", text)
 	case strings.ContainsFunc(text, deceives):
@@ -279,9 +265,8 @@ func (w *walker) script(text string) {
 	w.src, w.dialect, w.within, w.depth = src, was, within, w.depth-1
 }
 
-// differs notes a construct that not every shell knows; hides, that what is
-// text to one may be a command to another. Where bash runs the line it means
-// what it means to bash.
+// differs records a construct that not every shell knows; hides means that text to one shell may be a
+// command to another. If bash runs the line, its reading applies.
 func (w *walker) differs(hides bool) {
 	if w.bash {
 		return
@@ -301,7 +286,7 @@ func (w *walker) inShell(bash bool, judge func()) {
 	w.bash = was
 }
 
-// parse fails on whatever the parser does not like, should it even panic.
+// parse returns an error for whatever the parser rejects, even if it panics.
 func parse(text string, lang syntax.LangVariant) (file *syntax.File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -331,21 +316,19 @@ func (w *walker) unknown(text, where string) {
 	w.find(Approve, text, where)
 }
 
-// changes notes that the line does more than read, as far as is known, and the
-// first reason for it.
+// changes records that the line does more than read, or may, and the first reason.
 func (w *walker) changes(why string) {
 	w.report.more = true
 	w.doesMore(why)
 }
 
-// doesMore notes that the line is not read-only, though it may do no more than
-// write to files that are known.
+// doesMore records that the line is not read-only, although it may only write to known files.
 func (w *walker) doesMore(why string) {
 	w.report.ReadOnly = false
 	w.report.Why = cmp.Or(w.report.Why, why, "unknown command")
 }
 
-// anyVariable stands in [Report.Sets] for variables that nobody can tell.
+// anyVariable represents unknown variables in [Report.Sets].
 const anyVariable = "variables"
 
 // MaySet reports whether the line may set a variable.

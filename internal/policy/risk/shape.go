@@ -12,16 +12,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Dots stand in a shape for the words that do not matter: files of the
-// workspace, and options that run nothing else.
+// Dots replaces the irrelevant words in a shape: workspace files, and options that run nothing else.
 const Dots = "…"
 
-// Shapes are what "always" would remember of a line: for each command that does
-// more than read, what is left of it once the words are gone that can neither
-// run code nor reach elsewhere. Two commands of one shape differ only in such
-// words. There are none if some command is not known well enough for that: then
-// only the line as it stands can be remembered. The error says why not even
-// that can be.
+// Shapes returns what "always" would remember of a line: each command that does more than read, without
+// the words that can neither run code nor reach elsewhere. Two commands of one shape differ only in
+// such words. There are none if a command is not known well enough: then only the exact line can be
+// remembered. The error says why even that cannot be.
 func Shapes(r Report) ([]string, error) {
 	switch {
 	case r.Level > None || r.Unknown:
@@ -53,9 +50,8 @@ func Shapes(r Report) ([]string, error) {
 	return shapes, nil
 }
 
-// Covered reports whether every command of the line that does more than read,
-// and there is one, has one of the shapes that were remembered or is named by a
-// person's list.
+// Covered reports whether the line has commands that do more than
+// read, and each has a remembered shape or is in the user's list.
 func Covered(r Report, remembered func(shape string) bool, names []string) bool {
 	if r.Level > None || r.Unknown || r.Substituted || r.Redirected || len(r.Simple) == 0 || len(r.Sets) > 0 {
 		return false
@@ -79,8 +75,8 @@ func Covered(r Report, remembered func(shape string) bool, names []string) bool 
 	return some
 }
 
-// wider are the shapes of a command and of those that do all it does and more: it
-// without its rehearsal, or with what else such a command can be told to change.
+// wider returns the shape of a command and of commands that do at least the same: without its dry-run
+// option, or with another option to change files.
 func (r Report) wider(h habit, c Command) (shapes []string) {
 	add := func(rehearses bool, more ...string) {
 		if s, ok := r.shape(h, c, rehearses, more...); ok {
@@ -95,9 +91,8 @@ func (r Report) wider(h habit, c Command) (shapes []string) {
 	return shapes
 }
 
-// shape is a command of a habit without the words that do not matter, and with more.
-// What keeps it from doing something is left out unless it rehearses. It fails if the
-// command is not one of those that are known.
+// shape returns a command of a habit without the irrelevant words, and with more. It omits a dry-run
+// option unless rehearses. It fails for an unknown command.
 func (r Report) shape(h habit, c Command, rehearses bool, more ...string) (string, bool) {
 	if h.words == nil || !c.Exact || c.local || c.Fed || c.Dir == "" || !r.facts.isInside(c.Dir) {
 		return "", false
@@ -119,8 +114,8 @@ func (r Report) shape(h habit, c Command, rehearses bool, more ...string) (strin
 	return s, true
 }
 
-// kept are the words after the known ones that matter: from the first that is
-// neither an option nor an operand of the harmless kind, all of them.
+// kept returns the relevant words after the known ones: all of them from
+// the first that is neither a harmless option nor a harmless operand.
 func (r Report) kept(h habit, c Command, rehearses bool) (kept []string) {
 	rest := c.Args[len(h.words)-1:]
 	for len(rest) > 0 {
@@ -153,10 +148,9 @@ func (r Report) kept(h habit, c Command, rehearses bool) (kept []string) {
 	return kept
 }
 
-// ordinary reports whether a word names a file of the workspace that steers
-// nothing.
+// ordinary reports whether a word names a workspace file that steers no program.
 func (r Report) ordinary(c Command, word string) bool {
-	file, _, _ := strings.Cut(word, "::") // one test of a file
+	file, _, _ := strings.Cut(word, "::") // one test in a file
 	if file == "" || file == "-" || file[0] == '@' /* a file of options */ || strings.HasPrefix(file, "~") || strings.Contains(file, "\\") {
 		return false
 	}
@@ -164,21 +158,19 @@ func (r Report) ordinary(c Command, word string) bool {
 	if !path.IsAbs(p) {
 		p = path.Join(c.Dir, strings.TrimSuffix(p, "..."))
 		if !strings.HasPrefix(file, ".") && packages.has(c.Name) {
-			return false // a package of someone else's
+			return false // a third-party package
 		}
 	}
 	if p = path.Clean(p); p == r.facts.Cwd {
-		p = path.Join(p, "x") // what lies in the workspace counts, whatever that is called
+		p = path.Join(p, "x") // the workspace's content counts, whatever its name
 	}
 	return r.facts.isInside(p) && r.facts.isInside(r.facts.real(p)) && r.facts.protected(p) == ""
 }
 
-// packages are the programs to which a word without a dot before it names a
-// package rather than a folder here.
+// packages are the programs for which a word without a leading dot is a package, not a local folder.
 var packages = words("go staticcheck")
 
-// origin is an address of this machine without its path; empty if it is not
-// one.
+// origin returns an address on this machine without its path, or "" for any other word.
 func origin(word string) string {
 	address := word
 	if !strings.Contains(address, "://") {
@@ -195,7 +187,7 @@ func origin(word string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// quoted writes a word so that where it ends can be seen.
+// quoted quotes a word so that its end is visible.
 func quoted(word string) string {
 	q, err := syntax.Quote(word, syntax.LangBash)
 	if err != nil {
@@ -204,23 +196,21 @@ func quoted(word string) string {
 	return q
 }
 
-// operands says which words after a known command stand for themselves.
+// operands says which words after a known command a shape keeps.
 type operands uint8
 
 const (
-	keepAll   operands = iota // all of them: they decide what runs
-	freePaths                 // files and folders of the workspace do not
-	freeWords                 // none do
-	freeLocal                 // addresses of this machine count without their path
+	keepAll   operands = iota // all: they decide what runs
+	freePaths                 // all but files and folders of the workspace
+	freeWords                 // none
+	freeLocal                 // addresses of this machine, without their path
 )
 
-// habits are the commands that people run all day and that run nothing but the
-// program itself, or code of the project that the first words name. A row names
-// the words by which such a command is known, where "*" is any one word, and
-// the options that neither run other code nor lead elsewhere; "=" ends those
-// that take a value. After "|" are options that keep the command from doing something,
-// after a second "|" those that make it change files: both stay in a shape. What is not in the table is only ever remembered as it
-// stands.
+// habits are everyday commands that run only the program itself, or project code that the first words
+// name. A row has the words that identify the command, where "*" is any one word, and the options that
+// neither run other code nor lead elsewhere; "=" ends those that take a value. After "|" are dry-run
+// options, after a second "|" options that change files: both stay in a shape. A command outside the
+// table is only remembered exactly as written.
 var habits = []struct {
 	operands operands
 	options  string
@@ -285,15 +275,15 @@ const (
 
 // A habit is one row of the table.
 type habit struct {
-	words    []string // by which it is known
+	words    []string // that identify it
 	operands operands
-	options  map[string]bool // "=" ends those that take a value
-	rehearse map[string]bool // options that keep it from doing something
+	options  map[string]bool // those with a value end in "="
+	rehearse map[string]bool // dry-run options
 	change   map[string]bool // options that make it change files
-	within   string          // whoever may do this, may do the habit too
+	within   string          // the habit whose permission includes this one
 }
 
-// habitsOf are the rows by program, those known by most words first.
+// habitsOf are the rows by program, those with most words first.
 var habitsOf = sync.OnceValue(func() map[string][]habit {
 	all := make(map[string][]habit)
 	for _, h := range habits {
@@ -313,7 +303,7 @@ var habitsOf = sync.OnceValue(func() map[string][]habit {
 	return all
 })
 
-// habitOf finds the row that a command belongs to.
+// habitOf returns the row that a command matches.
 func habitOf(c Command) (habit, bool) {
 	for _, h := range habitsOf()[c.Name] {
 		if len(c.Args) < len(h.words)-1 {
@@ -331,12 +321,11 @@ func habitOf(c Command) (habit, bool) {
 	return habit{}, false
 }
 
-// lets reports how many words an option takes that changes nothing about what
-// runs; none if it is not such an option.
+// lets returns how many words an option that does not affect what runs takes; 0 if it is not such an option.
 func (h habit) lets(args []string) int {
 	name, _, hasValue := strings.Cut(args[0], "=")
 	if c := h.words[0]; (c == "go" || c == "staticcheck") && strings.HasPrefix(name, "--") {
-		name = name[1:] // one dash or two are the same there
+		name = name[1:] // one dash or two are equal there
 	}
 	switch {
 	case h.options[args[0]] && !strings.HasSuffix(args[0], "="), hasValue && h.options[name+"="]:
@@ -359,7 +348,7 @@ func (h habit) lets(args []string) int {
 		case !h.options[option]:
 			return 0
 		case i+1 < len(letters) && strings.Trim(letters[i+1:], "0123456789") == "":
-			return 1 // a number of its own, as in -j4
+			return 1 // with a number, as in -j4
 		}
 	}
 	return 1

@@ -10,22 +10,21 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// steering lists the files by which a project, or a person's machine, tells
-// programs what to run and whom to obey later, by what such a file is. A write
-// to one of them outlives the approval of whatever wrote it, so each needs
-// approval by itself.
+// steering lists the files by which a project, or a user's machine, tells programs
+// what to run and whom to obey later, by kind. A write to one of them outlives the
+// approval of the command that wrote it, so each needs its own approval.
 //
 //go:embed data/steering.txt
 var steering string
 
-// A steer is one entry, in parts.
+// A steer is one parsed entry.
 type steer struct {
 	parts []string
 	fixed bool
 	what  string
 }
 
-// steers are the entries by the first part, those with a star in it apart.
+// steers are the entries by their first part, those with a star in it separately.
 var steers = sync.OnceValue(func() (all struct {
 	plain map[string][]steer
 	other []steer
@@ -43,15 +42,14 @@ var steers = sync.OnceValue(func() (all struct {
 	return all
 })
 
-// Protected says what a path belongs to that no write should reach unasked:
-// files that decide what runs or is obeyed later, or what is recorded. It is
-// empty for all other paths.
+// Protected describes what a path belongs to if no write may reach it without approval: files that
+// decide what runs or is obeyed later, or records. It returns "" for all other paths.
 func Protected(p string) string {
 	if repofile.CheckLayout(p, "") != nil {
 		return "the repository's own files"
 	}
 	p = strings.ToLower(path.Clean(strings.Map(unseen, strings.ReplaceAll(p, `\`, "/"))))
-	if path.Base(p) == "head" { // what makes a folder with settings, objects and refs beside it a repository
+	if path.Base(p) == "head" { // with settings, objects and refs beside it, HEAD makes a folder a repository
 		return "the repository's own files"
 	}
 	parts := strings.Split(strings.TrimPrefix(p, "/"), "/")
@@ -67,8 +65,7 @@ func Protected(p string) string {
 	return ""
 }
 
-// covers reports whether parts lead to the entry, below it, or to a folder that
-// holds it.
+// covers reports whether parts lead to the entry, below it, or to a folder that contains it.
 func (s steer) covers(parts []string) bool {
 	for i, want := range s.parts {
 		if i == len(parts) {
@@ -81,7 +78,7 @@ func (s steer) covers(parts []string) bool {
 	return true
 }
 
-// unseen drops the runes that some file systems pass over in names.
+// unseen drops the runes that some file systems ignore in names.
 func unseen(r rune) rune {
 	if r >= 0x200c && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x206a && r <= 0x206f || r == 0xfeff {
 		return -1
@@ -89,7 +86,7 @@ func unseen(r rune) rune {
 	return r
 }
 
-// protected is Protected of a path and of where it leads.
+// protected is Protected for a path and for its link target.
 func (f Facts) protected(p string) string {
 	if what := Protected(p); what != "" {
 		return what
@@ -105,5 +102,5 @@ func (f Facts) protected(p string) string {
 	return what
 }
 
-// led is what a file is that has another name, by which programs of the person find it.
+// led describes a file that the user's programs find under another name.
 const led = "a settings file linked from your home folder"

@@ -9,17 +9,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// errContinued reports lines that continue in a way that is not followed.
+// errContinued reports an unsupported line continuation.
 var errContinued = errors.New("a line continuation may hide a command")
 
-// parseJoined parses text with its continued lines joined. A shell takes a backslash
-// and the line end after it away before it looks for words, operators and
-// quotes, even between $ and (; a parser that does so later, or not everywhere,
-// sees other commands. So each is taken away and the text parsed again until
-// there is none left but where it stands for itself: in single quotes and in
-// here-documents whose delimiter is quoted. What comes before the first of them
-// is read alike by all, which is why it can be told where that one stands. The
-// text returned is the one to run.
+// parseJoined parses text with its continued lines joined. A shell removes a backslash and the line end
+// after it before it looks for words, operators and quotes, even between $ and (; a parser that does so
+// later, or not everywhere, sees other commands. So parseJoined removes each and parses again, until
+// only literal ones are left: in single quotes and in here-documents with a quoted delimiter. All
+// shells read the text before the first one alike, so its place is certain. It returns the text to run.
 func parseJoined(text string) (string, *syntax.File, error) {
 	file, err := parse(text, syntax.LangBash)
 	work := 0
@@ -35,7 +32,7 @@ func parseJoined(text string) (string, *syntax.File, error) {
 		case quotedPlace:
 			from = at + 2
 			continue
-		case commentPlace: // it ends with the line, backslash or not
+		case commentPlace: // it ends with the line, with or without a backslash
 			text, from = text[:at]+text[at+1:], at
 		case backquotedPlace, dollarPlace:
 			return text, nil, errContinued
@@ -50,8 +47,8 @@ func parseJoined(text string) (string, *syntax.File, error) {
 	return text, nil, err
 }
 
-// continued is where the next line end stands that a backslash takes away,
-// as far as backslashes can tell; -1 if there is none.
+// continued returns the index of the next backslash that continues a
+// line, as far as backslashes can tell; -1 if there is none.
 func continued(text string, from int) int {
 	for i := from; ; i++ {
 		n := strings.IndexByte(text[i:], '\n')
@@ -76,7 +73,7 @@ const (
 	dollarPlace // in $'...'
 )
 
-// placeOf says in what an offset of the text stands.
+// placeOf returns the kind of place of an offset in the text.
 func placeOf(file *syntax.File, at uint) (p place) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if n == nil {
@@ -108,8 +105,8 @@ func placeOf(file *syntax.File, at uint) (p place) {
 	return p
 }
 
-// deceives reports whether r makes text look other than it is: control
-// characters, and those that turn the direction of writing.
+// deceives reports whether r makes text look different from what it is:
+// control characters, and those that reverse the writing direction.
 func deceives(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
@@ -134,9 +131,9 @@ func nesting(text string) (deepest int) {
 	return deepest
 }
 
-const maxShown = 120 // runes of a finding's place
+const maxShown = 120 // maximum runes of a finding's place
 
-// plain makes a piece of a command line safe and short enough to show.
+// plain makes part of a command line safe and short enough to show.
 func plain(s string) string {
 	var b strings.Builder
 	n := 0
@@ -157,7 +154,7 @@ func plain(s string) string {
 	return b.String()
 }
 
-// unreadable says where the shell could not be followed.
+// unreadable describes where the parser failed.
 func unreadable(err error) string {
 	var at syntax.Pos
 	var wrong syntax.ParseError

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// editor judges the commands an editor is given to start with.
+// editor judges the startup commands of an editor.
 func (w *walker) editor(args []arg) {
 	for i, a := range args[1:] {
 		switch {
@@ -26,8 +26,8 @@ func (w *walker) editor(args []arg) {
 	}
 }
 
-// editorLine finds a ! that hands the rest of the line to a shell: not one that
-// ends the name of a command, as in q!, and not one that compares.
+// editorLine finds a ! that passes the rest of the line to a shell: not one at the end of a command's
+// name, as in q!, and not one that compares.
 func (w *walker) editorLine(text string, args []arg) {
 	runs := strings.Contains(text, "system(") || strings.Contains(text, "systemlist(") || strings.Contains(text, "terminal")
 	for i := range len(text) {
@@ -44,10 +44,10 @@ func (w *walker) editorLine(text string, args []arg) {
 	}
 }
 
-// makes are the variables that decide what make runs.
+// makes are the variables that affect what make runs.
 var makes = words("MAKEFLAGS GNUMAKEFLAGS MAKEFILES")
 
-// make judges the words that give it other commands than those of its file.
+// make judges the words that replace commands of its makefile.
 func (w *walker) make(args []arg) {
 	for i, a := range args[1:] {
 		name, value, sets := strings.Cut(a.text, "=")
@@ -63,19 +63,19 @@ func (w *walker) make(args []arg) {
 	}
 }
 
-// onlyHurries reports whether flags of make only say how fast and how loud.
+// onlyHurries reports whether flags of make only affect speed and output.
 func onlyHurries(flags arg) bool {
 	return flags.exact() && strings.Trim(flags.text, "-jksB0123456789 ") == ""
 }
 
 var (
-	// ipValues are the options of ip that take a value.
+	// ipValues are the options of ip with a value.
 	ipValues = words("-f -family -n -netns -rc -rcvbuf -l -loops")
 	// ipShows are the words after an object that only show it.
 	ipShows = words("show list lst ls sh get help save identify pids monitor")
 )
 
-// ip judges a change of the network, and a command that runs in another one.
+// ip judges a change of the network, and a command run in another network namespace.
 func (w *walker) ip(args []arg) {
 	rest := args[1:]
 	for len(rest) > 0 && rest[0].option() {
@@ -100,7 +100,7 @@ func (w *walker) ip(args []arg) {
 	}
 }
 
-// unlessShowing lets the rules of a firewall be looked at.
+// unlessShowing allows listing the rules of a firewall.
 func unlessShowing(_ *walker, args []arg) Level {
 	shows := func(a arg) bool {
 		switch {
@@ -122,7 +122,7 @@ func unlessShowing(_ *walker, args []arg) Level {
 	return Approve
 }
 
-// abbreviates reports whether a word is a long option, or the beginning of it.
+// abbreviates reports whether a word is a long option, in full or abbreviated.
 func abbreviates(a arg, longs ...string) bool {
 	name, _, _ := strings.Cut(a.text, "=")
 	return len(name) > 3 && slices.ContainsFunc(longs, func(l string) bool { return strings.HasPrefix(l, name) })
@@ -132,7 +132,7 @@ func anyAbbreviates(args []arg, longs ...string) bool {
 	return slices.ContainsFunc(args, func(a arg) bool { return abbreviates(a, longs...) })
 }
 
-// asksIf judges a command that must be approved if its words say so.
+// asksIf returns a judge of a command that needs approval if says reports true for its words.
 func asksIf(why string, says func(args []arg) bool) func(*walker, []arg) {
 	return func(w *walker, args []arg) {
 		if says(args) {
@@ -141,8 +141,8 @@ func asksIf(why string, says func(args []arg) bool) func(*walker, []arg) {
 	}
 }
 
-// tells is asked of programs that show what they are not told to change: more
-// operands than so many.
+// tells is for programs that show a value unless told to change it:
+// it reports whether there are more than this many operands.
 func tells(more int) func(args []arg) bool {
 	return func(args []arg) bool {
 		operands := operandsOnly(args[1:])

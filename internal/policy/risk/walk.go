@@ -28,12 +28,12 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	case s.Background || s.Coprocess || s.Disown:
 		w.changes("continues in the background")
 		w.apart(func() { w.command(s.Cmd) })
-	case !w.bash && ampersand(s): // the background, to some shells
+	case !w.bash && ampersand(s): // the background, in some shells
 		w.perhaps(func() { w.command(s.Cmd) })
 	default:
 		w.command(s.Cmd)
 	}
-	// A shell that does not know &> takes the words after it for a command of their own.
+	// A shell without &> runs the words after it as a separate command.
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	for _, r := range s.Redirs {
 		if w.bash || !ok || r.Op != syntax.RdrAll && r.Op != syntax.AppAll {
@@ -54,16 +54,14 @@ func ampersand(s *syntax.Stmt) bool {
 	return slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.RdrAll || r.Op == syntax.AppAll })
 }
 
-// apart judges what runs in a shell of its own: where it goes, the rest does
-// not follow.
+// apart judges what runs in a separate shell, whose directory changes do not affect the rest.
 func (w *walker) apart(judge func()) {
 	dirs, lost := w.dirs, w.lost
 	judge()
 	w.dirs, w.lost = dirs, lost
 }
 
-// perhaps judges what may or may not run: the shell may be where it was, or
-// where that went.
+// perhaps judges what may or may not run: the shell may be in its old directory or in a new one.
 func (w *walker) perhaps(judge func()) {
 	dirs, lost := w.dirs, w.lost
 	judge()
@@ -94,11 +92,11 @@ func (w *walker) command(c syntax.Command) {
 			}
 		}
 		if len(args) > 0 {
-			// Without extended patterns !(command) is a subshell.
+			// Without extended patterns, !(command) is a subshell.
 			if g, ok := c.Args[0].Parts[0].(*syntax.ExtGlob); ok && g.Pattern != nil {
 				w.script(g.Pattern.Value)
 			}
-			for _, f := range w.defining { // what a wrapper runs is no function
+			for _, f := range w.defining { // what a wrapper runs is not a function
 				if name := args[0]; name.exact() && !slices.Contains(w.functions[f], name.text) {
 					w.functions[f] = append(w.functions[f], name.text)
 				}
@@ -127,7 +125,7 @@ func (w *walker) command(c syntax.Command) {
 			w.perhaps(func() { w.stmts(item.Stmts) })
 		}
 	case *syntax.TimeClause:
-		// Where time is a program and no keyword, a builtin or an assignment would not be what it is here.
+		// If time is a program and not a keyword, a builtin or an assignment would mean something else.
 		if !startsPlainly(c.Stmt) {
 			w.differs(false)
 		}
@@ -135,7 +133,7 @@ func (w *walker) command(c syntax.Command) {
 			w.perhaps(func() { w.stmt(c.Stmt) })
 		}
 	case *syntax.TestClause:
-		// The plainest tests are the same to every shell: to one that does not know [[, a command that does not exist.
+		// The simplest tests mean the same in every shell: without [[, a command that does not exist.
 		words, ok := w.plainTest(c.X)
 		if !ok || !w.bash && strings.Contains(w.text(c), "\n") {
 			w.changes(otherwiseRead)
@@ -157,11 +155,11 @@ func (w *walker) command(c syntax.Command) {
 	}
 }
 
-// rareCommand judges what is never read-only.
+// rareCommand judges commands that are never read-only.
 func (w *walker) rareCommand(c syntax.Command) {
 	switch c := c.(type) {
 	case *syntax.FuncDecl:
-		// Sooner or later its body runs.
+		// Its body runs sooner or later.
 		if c.Name == nil {
 			w.unknown("a construct that could not be parsed", w.text(c))
 			w.perhaps(func() { w.stmt(c.Body) })
@@ -183,7 +181,7 @@ func (w *walker) rareCommand(c syntax.Command) {
 		w.arithmetic(c.X)
 	case *syntax.LetClause:
 		for _, x := range c.Exprs {
-			if _, word := x.(*syntax.Word); !word && strings.ContainsAny(w.text(x), "|&;<>()\n#") { // signs that no quotes keep from the shell
+			if _, word := x.(*syntax.Word); !word && strings.ContainsAny(w.text(x), "|&;<>()\n#") { // characters that quotes do not hide from the shell
 				w.unknown(otherwiseRead, w.text(c))
 			}
 			w.arithmetic(x)
@@ -256,9 +254,8 @@ func (w *walker) forClause(c *syntax.ForClause) {
 	w.perhaps(func() { w.stmts(c.Do) })
 }
 
-// plainTest reports whether a test looks at files, or compares words as text,
-// and holds nothing that the shell would take for more than words. To bash that
-// may be several tests.
+// plainTest reports whether a test only checks files or compares words as text, and has nothing that a
+// shell would treat as more than words. For bash these may be several tests.
 func (w *walker) plainTest(x syntax.TestExpr) (words []*syntax.Word, ok bool) {
 	switch x := x.(type) {
 	case *syntax.Word:
@@ -299,8 +296,7 @@ func plainPart(p syntax.WordPart) bool {
 	return false
 }
 
-// test judges the words of [[ ]]. A shell that does not know it would run what
-// follows && and ||.
+// test judges the words of [[ ]]. A shell without [[ would run what follows && and ||.
 func (w *walker) test(x syntax.TestExpr) {
 	switch x := x.(type) {
 	case *syntax.Word:

@@ -12,29 +12,29 @@ type certainty uint8
 
 const (
 	exact   certainty = iota // text is what the program gets
-	vague                    // a plain variable, a pattern: any number of words, but only words
-	dynamic                  // computed when it runs
+	vague                    // a plain variable or pattern: any number of words, but only words
+	dynamic                  // computed at run time
 )
 
-// arg is a word after quotes are removed.
+// arg is a word without its quotes.
 type arg struct {
 	text  string
 	known certainty
 	home  bool // begins with an unquoted ~
-	whole bool // one word, whatever variables hold
-	end   uint // offset after the word in the text it came from; 0 if it has no place there
+	whole bool // one word, whatever the variables' values
+	end   uint // offset after the word in its text; 0 if it is not in the text
 }
 
 func (a arg) exact() bool { return a.known == exact }
 
-// is reports whether the word is surely one of these.
+// is reports whether the word is certainly one of words.
 func (a arg) is(words ...string) bool {
 	return a.known == exact && slices.Contains(words, a.text)
 }
 
 func (a arg) option() bool { return len(a.text) > 1 && a.text[0] == '-' }
 
-// word removes quotes and judges what would be substituted.
+// word removes quotes and judges substitutions.
 func (w *walker) word(word *syntax.Word) arg {
 	if word == nil {
 		return arg{}
@@ -57,8 +57,7 @@ func (w *walker) word(word *syntax.Word) arg {
 	return a
 }
 
-// staysWhole reports whether variables stand in double quotes only, and none is
-// a list.
+// staysWhole reports whether variables are only in double quotes, and none is a list.
 func staysWhole(word *syntax.Word) bool {
 	for _, p := range word.Parts {
 		if _, bare := p.(*syntax.ParamExp); bare {
@@ -74,7 +73,7 @@ func staysWhole(word *syntax.Word) bool {
 	return true
 }
 
-// builder collects a word. bare is its unquoted part, with \x01 for the rest.
+// builder builds a word. bare is its unquoted part, with \x01 for the rest.
 type builder struct {
 	strings.Builder
 	bare  strings.Builder
@@ -104,7 +103,7 @@ func (w *walker) part(b *builder, p syntax.WordPart) {
 			}
 		}
 	case *syntax.SglQuoted:
-		// With $ before them the shells differ in what a backslash means, and so in where the quotes end.
+		// After $, shells differ in the meaning of a backslash, and so in where the quotes end.
 		b.quoted(p.Value)
 		if !p.Dollar {
 			return
@@ -115,7 +114,7 @@ func (w *walker) part(b *builder, p syntax.WordPart) {
 		}
 	case *syntax.DblQuoted:
 		if b.bare.WriteByte(1); p.Dollar {
-			w.changes(otherwiseRead) // bash looks it up among translations
+			w.changes(otherwiseRead) // bash translates it
 		}
 		for _, q := range p.Parts {
 			if lit, ok := q.(*syntax.Lit); ok {
@@ -141,7 +140,7 @@ func (w *walker) part(b *builder, p syntax.WordPart) {
 	case *syntax.ExtGlob:
 		b.quoted(w.text(p))
 		b.known = dynamic
-		w.changes(otherwiseRead) // to bash too, by its options
+		w.changes(otherwiseRead) // in bash too, depending on its options
 		w.dialect.differs = true
 	default:
 		b.known = dynamic
@@ -149,7 +148,7 @@ func (w *walker) part(b *builder, p syntax.WordPart) {
 	}
 }
 
-// plainParam reports whether only the value of a variable is asked for.
+// plainParam reports whether only a variable's value is expanded.
 func plainParam(p *syntax.ParamExp) bool {
 	return p.Param != nil && p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil &&
 		!p.Excl && !p.Length && !p.Width && p.Names == 0
@@ -187,11 +186,11 @@ func (w *walker) param(b *builder, p *syntax.ParamExp) {
 	}
 }
 
-// quotesWithin judges single quotes in an expansion or in arithmetic. If the
-// whole stands in double quotes or in a here-document, they are plain text to a
-// shell, and what is between them is not; in arithmetic they always are.
+// quotesWithin judges single quotes in an expansion or in arithmetic. Within
+// double quotes or a here-document, they are plain text to a shell, but the
+// text between them is not; in arithmetic they always are.
 func (w *walker) quotesWithin(n syntax.Node) {
-	if text := w.text(n); strings.Contains(text, "<(") || strings.Contains(text, ">(") { // bash runs it there too
+	if text := w.text(n); strings.Contains(text, "<(") || strings.Contains(text, ">(") { // bash runs it there, too
 		w.unknown("quotes in an expansion may hide a command", text)
 	}
 	syntax.Walk(n, func(inner syntax.Node) bool {
@@ -202,8 +201,8 @@ func (w *walker) quotesWithin(n syntax.Node) {
 	})
 }
 
-// substitutes judges commands whose output becomes part of the line, or that read
-// what a command of the line prints.
+// substitutes judges commands whose output becomes part of the
+// line, or that read the output of a command of the line.
 func (w *walker) substitutes(n syntax.Node, stmts []*syntax.Stmt, output bool) {
 	w.report.Substituted = true
 	w.find(Approve, "command substitution", w.text(n))
@@ -237,22 +236,21 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 	}
 }
 
-// evaluates notes that the shell takes what a variable holds for an expression,
-// in which an index may run commands. Pieces of it may come from anywhere.
+// evaluates records that the shell evaluates a variable's value as an expression, in which an index may
+// run commands. Parts of the value may come from anywhere.
 func (w *walker) evaluates() {
 	w.changes("evaluates variables as more than text")
 	w.calculates = true
 	w.setsAny()
 }
 
-// holds notes a value that a variable is given, which may be a command once it
-// is taken for an expression.
+// holds records a variable's new value, which may be a command if it is evaluated as an expression.
 func (w *walker) holds(value arg) {
 	w.index(value)
 	w.holdsCommand = w.holdsCommand || value.exact() && strings.ContainsAny(value.text, "$`") || strings.Contains(value.text, "$(")
 }
 
-// index judges a word that a shell may take for a variable with an index.
+// index judges a word that a shell may interpret as a variable with an index.
 func (w *walker) index(a arg) {
 	_, index, ok := strings.Cut(a.text, "[")
 	if ok && (strings.Contains(index, "$(") || strings.Contains(index, "`")) {
@@ -271,7 +269,7 @@ func (w *walker) words(ws []*syntax.Word) []arg {
 	return as
 }
 
-// text is a node as it was written.
+// text returns a node as written.
 func (w *walker) text(n syntax.Node) string {
 	from, to := n.Pos().Offset(), n.End().Offset()
 	if from > to || to > uint(len(w.src)) {
@@ -280,7 +278,7 @@ func (w *walker) text(n syntax.Node) string {
 	return w.src[from:to]
 }
 
-// unquote removes the backslashes that stand before one of special.
+// unquote removes backslashes before a character of special.
 func unquote(s, special string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -297,8 +295,8 @@ func unquote(s, special string) string {
 	return b.String()
 }
 
-// unquotedPattern reports whether the shell would replace the unquoted text by
-// names of files, a home directory other than one's own, or several words.
+// unquotedPattern reports whether the shell would replace the unquoted text by file names, another
+// user's home directory, or several words.
 func unquotedPattern(s string) bool {
 	if strings.ContainsAny(s, "*?") || strings.HasPrefix(s, "~") && s != "~" && !strings.HasPrefix(s, "~/") {
 		return true

@@ -7,26 +7,24 @@ import (
 	"sync"
 )
 
-// options says which options a program knows, so that its operands can be
-// found. A long option that takes a value ends in "=".
+// options are the options of a program, needed to find its operands. A long option with a value ends in "=".
 type options struct {
 	flags, values string
-	long          func() map[string]bool // made when first asked for
+	long          func() map[string]bool // built on first use
 }
 
 func known(flags, values, long string) options {
 	return options{flags: flags, values: values, long: sync.OnceValue(func() map[string]bool { return set(long) })}
 }
 
-// A found option, with its value if it takes one.
+// A found is a parsed option, with its value if it takes one.
 type found struct {
 	name  string // without dashes
 	value arg
 	given bool
 }
 
-// next reads the option at args[0] and tells how many words it takes. It takes
-// none if it is not an option that is known.
+// next reads the option at args[0] and returns the number of its words, or 0 for an unknown option.
 func (o options) next(args []arg) (fs []found, n int) {
 	a := args[0]
 	if !a.exact() || !a.option() {
@@ -34,7 +32,7 @@ func (o options) next(args []arg) (fs []found, n int) {
 	}
 	if long, ok := strings.CutPrefix(a.text, "--"); ok {
 		name, value, has := strings.Cut(long, "=")
-		var knows map[string]bool // the zero options know none
+		var knows map[string]bool // the zero options have none
 		if o.long != nil {
 			knows = o.long()
 		}
@@ -48,7 +46,7 @@ func (o options) next(args []arg) (fs []found, n int) {
 		}
 		return nil, 0
 	}
-	// A digit counts as the option "#": some programs take a number there.
+	// A digit counts as the option "#": some programs accept a number there.
 	letters := a.text[1:]
 	for i := range len(letters) {
 		c := letters[i : i+1]
@@ -69,8 +67,7 @@ func (o options) next(args []arg) (fs []found, n int) {
 	return fs, 1
 }
 
-// lead reads the options before the first operand. It fails at one that is not
-// known.
+// lead reads the options before the first operand. It fails at an unknown option.
 func (o options) lead(args []arg) (fs []found, rest []arg, ok bool) {
 	for len(args) > 0 {
 		if args[0].is("--") {
@@ -92,13 +89,13 @@ func has(fs []found, names ...string) bool {
 	return slices.ContainsFunc(fs, func(f found) bool { return slices.Contains(names, f.name) })
 }
 
-// A wrapper is a program that runs the command its operands name.
+// A wrapper is a program that runs the command in its operands.
 type wrapper struct {
 	options
 	operands int    // words before the command: a duration, a file
 	assigns  bool   // NAME=value may come before the command
-	risk     string // why the wrapper itself must be approved
-	reads    string // the options with which it changes nothing itself; empty if it always may
+	risk     string // why the wrapper itself needs approval
+	reads    string // options that change nothing themselves; empty if it is never read-only
 }
 
 const timeoutReads = "f p v k s foreground preserve-status verbose kill-after signal"
@@ -182,8 +179,7 @@ var wrappers = sync.OnceValue(func() map[string]wrapper {
 	}
 })
 
-// wrapped judges the command behind a wrapper. It reports whether the wrapper
-// adds nothing to it that might change anything.
+// wrapped judges the command behind a wrapper. It reports whether the wrapper itself changes nothing.
 func (w *walker) wrapped(wrap wrapper, args []arg) bool {
 	name := args[0].text
 	if wrap.risk != "" {
@@ -206,16 +202,14 @@ func (w *walker) wrapped(wrap wrapper, args []arg) bool {
 	return len(rest) > 0 && literals(before) && harmless(fs, wrap.reads)
 }
 
-// harmless reports whether all options are among those named, and their values
-// known.
+// harmless reports whether all options are in names, and their values are known.
 func harmless(fs []found, names string) bool {
 	return !slices.ContainsFunc(fs, func(f found) bool {
 		return !f.value.exact() || !slices.Contains(strings.Fields(names), f.name)
 	})
 }
 
-// operandsOnly drops what looks like options: a last resort where they are not
-// known.
+// operandsOnly drops everything that looks like an option: a last resort for unknown options.
 func operandsOnly(args []arg) []arg {
 	return slices.DeleteFunc(slices.Clone(args), arg.option)
 }
@@ -230,15 +224,14 @@ func (w *walker) prefix(a arg) bool {
 	return true
 }
 
-// inner judges the command a wrapper was given. Fed with words by another
-// command, a wrapper without one runs whatever it is fed.
+// inner judges the command of a wrapper. A wrapper without a command runs the words it is fed.
 func (w *walker) inner(args []arg) {
 	if len(args) > 0 {
 		w.run(args)
 	}
 }
 
-// joined is a command's words in one line.
+// joined returns a command's words in one line.
 func joined(args []arg) string {
 	texts := make([]string, len(args))
 	for i, a := range args {

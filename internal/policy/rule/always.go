@@ -15,34 +15,34 @@ import (
 	"coder/internal/tool"
 )
 
-// Grant is one thing a person said "always" to.
+// Grant is one "always" of the user.
 type Grant struct {
 	Kind Kind   `json:"kind"`
 	What string `json:"what"`
-	// As is what a tool of another program said of itself then; the grant holds
-	// as long as it says the same.
+	// As is how a tool of another program described itself then;
+	// the grant applies as long as the description is the same.
 	As string `json:"as,omitempty"`
-	// When it was said, and to what.
+	// When and Why are the time and the reason of the grant.
 	When time.Time `json:"when"`
 	Why  string    `json:"why"`
 }
 
-// Kind is the sort of a grant.
+// Kind is the kind of a grant.
 type Kind string
 
-// The sorts of grants.
+// The kinds of grants.
 const (
 	Command Kind = "command" // commands of a shape
-	Line    Kind = "line"    // one command line as it stands
+	Line    Kind = "line"    // one exact command line
 	Reading Kind = "read"    // one file
 	Changes Kind = "write"   // one file
 	Below   Kind = "below"   // the files below a folder
-	Host    Kind = "host"    // fetching from a host
+	Host    Kind = "host"    // fetches from a host
 	Connect Kind = "connect" // commands that connect to a host
 	Use     Kind = "tool"    // every use of a tool
 )
 
-// String is the grant as a person would say it.
+// String describes the grant in the user's words.
 func (g Grant) String() string {
 	switch g.Kind {
 	case Command:
@@ -79,21 +79,20 @@ func (g Grant) String() string {
 
 func (g Grant) same(h Grant) bool { return g.Kind == h.Kind && g.What == h.What && g.As == h.As }
 
-// Always is what a person said "always" to, for a project or for a session. A
-// nil Always knows nothing.
+// Always has the grants of a project or a session. A nil Always has none.
 type Always struct {
-	// Names, fixed from the start, are what a person's settings let pass: names
-	// of commands, or whole lines where only those count.
+	// Names, fixed from the start, are what the user's settings
+	// allow: names of commands, or whole lines with Book.Exact.
 	Names []string
 
 	mu     sync.Mutex // guards grants
 	grants []Grant
 }
 
-// Remember starts from what is written down.
+// Remember returns an Always with saved grants.
 func Remember(grants ...Grant) *Always { return &Always{grants: grants} }
 
-// Grants is everything remembered so far, the oldest first.
+// Grants returns all grants, the oldest first.
 func (a *Always) Grants() []Grant {
 	if a == nil {
 		return nil
@@ -103,14 +102,14 @@ func (a *Always) Grants() []Grant {
 	return slices.Clone(a.grants)
 }
 
-// Replace puts grants in the place of all that was remembered.
+// Replace replaces all grants.
 func (a *Always) Replace(grants []Grant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.grants = grants
 }
 
-// Add remembers more.
+// Add adds new grants.
 func (a *Always) Add(grants ...Grant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,7 +120,7 @@ func (a *Always) Add(grants ...Grant) {
 	}
 }
 
-// Revoke forgets a grant and reports whether it was there.
+// Revoke removes a grant and reports whether it was there.
 func (a *Always) Revoke(g Grant) bool {
 	if a == nil {
 		return false
@@ -144,7 +143,7 @@ func (a *Always) holds(g Grant) bool {
 	return slices.ContainsFunc(a.grants, g.same)
 }
 
-// below reports whether edits of a file were allowed by a folder it is in.
+// below reports whether edits of a file were allowed by a grant for its folder.
 func (a *Always) below(place string) bool {
 	if a == nil || path.IsAbs(place) || strings.HasPrefix(place, "../") {
 		return false
@@ -159,26 +158,24 @@ func (a *Always) below(place string) bool {
 	}
 }
 
-// granted reports whether the project's memory or the session's has a grant.
+// granted reports whether the project or the session has a grant.
 func (b *Book) granted(k Kind, what string) bool {
 	return b.Always.has(k, what) || b.Session.has(k, what)
 }
 
-// useGranted reports whether every use of a tool was always allowed, as the tool
-// describes itself now.
+// useGranted reports whether every use of a tool was always allowed, with the tool's current description.
 func (b *Book) useGranted(name, as string) bool {
 	g := Grant{Kind: Use, What: name, As: as}
 	return b.Always.holds(g) || b.Session.holds(g)
 }
 
-// wasGranted reports whether every use of a tool was always allowed, however the tool
-// described itself then.
+// wasGranted reports whether every use of a tool was always allowed, with any description.
 func (b *Book) wasGranted(name string) bool {
 	return slices.ContainsFunc(slices.Concat(b.Always.Grants(), b.Session.Grants()), func(g Grant) bool { return g.Kind == Use && g.What == name && g.As != "" })
 }
 
-// fileGranted reports whether a use of a file was always allowed. What steers
-// others is not covered by its folder.
+// fileGranted reports whether a use of a file was always allowed. A
+// grant for a folder does not cover its secret files.
 func (b *Book) fileGranted(class, place string) bool {
 	if class != Writes {
 		return b.granted(Reading, place)
@@ -186,8 +183,8 @@ func (b *Book) fileGranted(class, place string) bool {
 	return b.granted(Changes, place) || !secret.Is(place) && (b.Always.below(place) || b.Session.below(place))
 }
 
-// remembers reports whether a line was always allowed, or rules of this run say
-// what "always" would have remembered of it.
+// remembers reports whether a line was always allowed, or rules of
+// this run allow what "always" would have remembered of it.
 func (b *Book) remembers(tool string, r risk.Report) bool {
 	if _, err := risk.Shapes(r); err != nil {
 		return false
@@ -203,11 +200,11 @@ func (b *Book) remembers(tool string, r risk.Report) bool {
 	return let(Line, text) || b.Exact && slices.Contains(names, text) || !b.Exact && risk.Covered(r, func(shape string) bool { return let(Command, shape) }, names)
 }
 
-// errEveryTime is why some calls are never remembered.
+// errEveryTime is the reason why some calls are never remembered.
 var errEveryTime = errors.New("it needs approval every time")
 
-// Offers are what "always" may remember of a call, by how far it reaches. The
-// error says why nothing can be remembered.
+// Offers returns what "always" may remember of a call, by
+// scope. The error says why nothing can be remembered.
 func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
 	var offers []policy.Offer
 	var failed error
@@ -222,10 +219,10 @@ func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
 				for _, g := range grants {
 					switch {
 					case g.Kind != kind:
-					case said == "" || kind == Line || kind == Use || inFolder(g.What) || inFolder(said): // each holds somewhere else
+					case said == "" || kind == Line || kind == Use || inFolder(g.What) || inFolder(said): // each applies somewhere else
 						said = g.String()
 						all = append(all, said)
-					default: // of its sort
+					default: // of the same kind
 						all[len(all)-1] += ", " + g.What
 					}
 				}
@@ -239,12 +236,12 @@ func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
 	return offers, nil
 }
 
-// inFolder reports whether commands are meant that run in a certain folder.
+// inFolder reports whether a grant is for commands in a certain folder.
 func inFolder(what string) bool {
 	return strings.Contains(what, " (in ") && strings.HasSuffix(what, ")")
 }
 
-// Add remembers a call that a person said "always" to, and tells what that adds.
+// Add saves the grants for a call that the user always allowed, and returns them.
 func (b *Book) Add(c policy.Case, s policy.Scope, now time.Time) ([]Grant, error) {
 	grants, err := b.grants(c, s)
 	if err != nil {
@@ -265,10 +262,10 @@ func (b *Book) Add(c policy.Case, s policy.Scope, now time.Time) ([]Grant, error
 	return grants, nil
 }
 
-// Connects reports whether commands were always allowed to reach a host.
+// Connects reports whether commands are always allowed to reach a host.
 func (b *Book) Connects(host string) bool { return b.granted(Connect, host) }
 
-// Connect remembers that they are.
+// Connect saves a grant for commands to reach a host.
 func (b *Book) Connect(host string, s policy.Scope, now time.Time, why string) {
 	grant := Grant{Kind: Connect, What: host, When: now, Why: why}
 	if s == policy.ThisProject {
@@ -278,7 +275,7 @@ func (b *Book) Connect(host string, s policy.Scope, now time.Time, why string) {
 	}
 }
 
-// grants is what remembering a call would add.
+// grants returns the grants that remembering a call would add.
 func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 	switch {
 	case s == policy.ThisProject && b.Always == nil, s != policy.ThisProject && b.Session == nil:
@@ -286,7 +283,7 @@ func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 	case len(c.Plan.Effects) == 0 || c.Plan.Unconfined || c.Plan.Sends != "" || len(c.Plan.Executable) > 0:
 		return nil, errEveryTime
 	case s == policy.BelowFolder:
-		// The folder is the one right below the root, or the whole project for a file that lies in none.
+		// The folder is the one right below the root, or the whole project for a file directly in the root.
 		folder := ""
 		for _, e := range c.Plan.Effects {
 			place := b.place(e.Target)

@@ -12,8 +12,7 @@ import (
 	"coder/internal/tool"
 )
 
-// read is the report on a command line: the one its plan carries, if there is
-// one.
+// read returns the report on a command line, from its plan if that has one.
 func (b *Book) read(p tool.Plan, line string) risk.Report {
 	if r, ok := risk.Of(p, line); ok {
 		return r
@@ -21,7 +20,7 @@ func (b *Book) read(p tool.Plan, line string) risk.Report {
 	return b.Analyse(line)
 }
 
-// Vouches reports whether a rule of the person's own names a line whole and allows it.
+// Vouches reports whether one of the user's own rules names the whole line and allows it.
 func (b *Book) Vouches(r risk.Report) bool {
 	text := strings.TrimSpace(r.Command)
 	return isWhole(b.ownPatterns(Commands), text) || b.granted(Line, text)
@@ -32,7 +31,7 @@ func isWhole(patterns []string, line string) bool {
 	return line != "" && !strings.Contains(line, "*") && slices.Contains(patterns, line)
 }
 
-// ownPatterns are the patterns of commands that the person's own rules allow a tool.
+// ownPatterns returns the command patterns that the user's own rules allow for a tool.
 func (b *Book) ownPatterns(tool string) []string {
 	patterns := slices.Clone(b.Lines)
 	for _, s := range b.Allow {
@@ -74,9 +73,9 @@ func (b *Book) line(p Preset, name string, r risk.Report) finding {
 	return f
 }
 
-// Waives reports which risks of a line the person's own rules accept. A rule that
-// names a program and what it is to do accepts what the command sends out, one that
-// is the line itself all that may be approved.
+// Waives reports which risks of a line the user's own rules accept. A rule
+// that names a program and its action accepts what the command sends out; a
+// rule that is the line itself accepts everything that can be approved.
 func (b *Book) Waives(tool string, r risk.Report) (outward, all bool) {
 	if r.Unknown || r.Substituted || r.Redirected || len(r.Simple) == 0 {
 		return false, false
@@ -95,15 +94,13 @@ func (b *Book) Waives(tool string, r risk.Report) (outward, all bool) {
 	return true, all
 }
 
-// namesDeed reports whether a pattern begins with a program and a plain word for what
-// it is to do.
+// namesDeed reports whether a pattern begins with a program and a plain word for its action.
 func namesDeed(pattern string) bool {
 	words := strings.Fields(pattern)
 	return len(words) > 1 && !strings.ContainsAny(words[0]+words[1], "*?[") && !strings.HasPrefix(words[1], "-")
 }
 
-// named judges the files that a line names, whatever the command is that they
-// are given to.
+// named judges the files that a line names, whatever the command that gets them.
 func (b *Book) named(p Preset, r risk.Report) []finding {
 	var fs []finding
 	judge := func(class string, files ...string) {
@@ -115,7 +112,7 @@ func (b *Book) named(p Preset, r risk.Report) []finding {
 	}
 	judge(Reads, r.Reads...)
 	judge(Writes, r.Writes...)
-	hidden := b.Hidden != nil && b.Hidden() && (r.ReadOnly || b.Freezes == nil || b.Freezes()) // where not all can be held, only lines that only read are
+	hidden := b.Hidden != nil && b.Hidden() && (r.ReadOnly || b.Freezes == nil || b.Freezes()) // without full enforcement, only for read-only lines
 	for _, c := range r.Simple {
 		judge(Reads, b.shownByGit(c)...)
 		if !onlyNames[path.Base(c.Name)] {
@@ -133,8 +130,7 @@ func (b *Book) named(p Preset, r risk.Report) []finding {
 	return fs
 }
 
-// searched judges a command that reads whole folders by the first file in them
-// that a rule is about.
+// searched judges a command that reads whole folders, by the first file there that a rule covers.
 func (b *Book) searched(p Preset, c risk.Command, hidden bool) (finding, bool) {
 	dirs, dotted := folders(c)
 	if b.Below == nil {
@@ -157,11 +153,10 @@ func (b *Book) searched(p Preset, c risk.Command, hidden bool) (finding, bool) {
 	return finding{}, false
 }
 
-// folders are what a search goes through, and whether it looks at hidden files
-// there.
+// folders returns what a search covers, and whether it includes hidden files.
 func folders(c risk.Command) (dirs []string, hidden bool) {
 	if c.Fed {
-		return []string{"."}, true // it is given the names of files that were found
+		return []string{"."}, true // its input has the names of found files
 	}
 	deep := false
 	switch path.Base(c.Name) {
@@ -181,7 +176,7 @@ func folders(c risk.Command) (dirs []string, hidden bool) {
 	default:
 		return nil, false
 	}
-	pattern := false // it has been given
+	pattern := false // the pattern was given as an option
 	var operands []string
 	for _, w := range c.Args {
 		switch {
@@ -209,19 +204,19 @@ func folders(c risk.Command) (dirs []string, hidden bool) {
 	return operands, hidden
 }
 
-// operandsOf are the words of a command that are no options.
+// operandsOf returns the words of a command that are not options.
 func operandsOf(c risk.Command) []string {
 	return slices.DeleteFunc(slices.Clone(c.Args), func(w string) bool { return strings.HasPrefix(w, "-") })
 }
 
-// abbreviates reports whether a word is a long option or one of the shorter forms that GNU
-// programs take for it.
+// abbreviates reports whether a word is a long option, in full
+// or in one of the short forms that GNU programs accept.
 func abbreviates(word, option string) bool {
 	name, _, _ := strings.Cut(word, "=")
 	return len(name) > 3 && strings.HasPrefix(option, name)
 }
 
-// onlyNames are commands that do not open the files they are given.
+// onlyNames are commands that do not open their file arguments.
 var onlyNames = func() map[string]bool {
 	names := make(map[string]bool)
 	for _, n := range strings.Fields("echo printf test [ ls dir stat basename dirname realpath readlink touch mkdir find fd which type true false cd pwd") {
@@ -230,9 +225,8 @@ var onlyNames = func() map[string]bool {
 	return names
 }()
 
-// files are the files that a word of a command in dir may stand for. Where what it
-// does not name is hidden from the command, a pattern stands for nothing in the
-// workspace.
+// files returns the files that a word of a command in dir may name. If unnamed files are hidden from
+// the command, a pattern matches nothing in the workspace.
 func (b *Book) files(dir, word string, hidden bool) (files []string) {
 	for _, w := range plainWords(word) {
 		w = b.from(dir, w)

@@ -9,8 +9,8 @@ import (
 	"coder/internal/policy/risk"
 )
 
-// Denies reports whether a rule denies every use of a file of a class, read or
-// write: commands are kept from that, too, in every mode.
+// Denies reports whether a rule denies every use of a file in a class, read or write. Commands are then
+// kept from that file, too, in every mode.
 func (b *Book) Denies(class, file string) bool {
 	if !b.HasDenials(class) {
 		return false
@@ -23,7 +23,7 @@ func (b *Book) Denies(class, file string) bool {
 	return denied
 }
 
-// toolsOf are the names under which people write rules about a class of use.
+// toolsOf returns the names for rules about a class of use.
 func toolsOf(class string) []string {
 	if class == Writes {
 		return writeTools
@@ -31,7 +31,7 @@ func toolsOf(class string) []string {
 	return readTools
 }
 
-// denied finds the rule that denies a use of one file.
+// denied returns the rule that denies a use of one file.
 func (b *Book) denied(class, place string) (rule string, ok bool) {
 	if by, ok := b.ignored(place); ok && class == Reads {
 		return by, true
@@ -44,8 +44,7 @@ func (b *Book) denied(class, place string) (rule string, ok bool) {
 	return "", false
 }
 
-// deniedFolder finds the rule that denies writing anything in a folder, whatever
-// is made there later.
+// deniedFolder returns the rule that denies all writes in a folder, including files created later.
 func (b *Book) deniedFolder(place string) (rule string, ok bool) {
 	for d := range b.denials(Writes) {
 		folder, whole := d.folder()
@@ -63,11 +62,10 @@ func (b *Book) deniedFolder(place string) (rule string, ok bool) {
 // denial is a rule that denies a use of files.
 type denial struct {
 	pattern, rule string
-	others        risk.Patterns // of the same tool
+	others        risk.Patterns // other rules for the same tool
 }
 
-// excepts reports whether a more exact rule, of those that matches says yes to,
-// allows what this one denies.
+// excepts reports whether a more specific rule, for which matches is true, allows what d denies.
 func (d denial) excepts(matches func(pattern string) bool) bool {
 	for pattern, v := range d.others {
 		if v != policy.Deny && len(pattern) > len(d.pattern) && matches(pattern) {
@@ -77,14 +75,13 @@ func (d denial) excepts(matches func(pattern string) bool) bool {
 	return false
 }
 
-// folder is the folder that a rule is about, if it is about all of one.
+// folder returns the folder that the rule covers, and whether it covers all of it.
 func (d denial) folder() (folder string, whole bool) {
 	folder = strings.TrimSuffix(strings.TrimSuffix(d.pattern, "/"), "/**")
 	return folder, folder != d.pattern && folder != "" && folder != "**"
 }
 
-// denials yields the rules of the person and of the run that deny a class of use
-// of files.
+// denials yields the rules of the user and of the run that deny a class of use of files.
 func (b *Book) denials(class string) func(yield func(denial) bool) {
 	return func(yield func(denial) bool) {
 		for _, s := range b.Deny {
@@ -104,7 +101,7 @@ func (b *Book) denials(class string) func(yield func(denial) bool) {
 	}
 }
 
-// HasDenials reports whether any rule denies a class of use of some files.
+// HasDenials reports whether any rule denies a class of use of files.
 func (b *Book) HasDenials(class string) bool {
 	for range b.denials(class) {
 		return true
@@ -112,9 +109,8 @@ func (b *Book) HasDenials(class string) bool {
 	return b.Ignored != nil && class == Reads
 }
 
-// DeniedPaths are the files and folders that rules deny a class of use of by
-// their names alone, below the workspace by their paths from there, with a slash
-// behind a folder. Shown are those inside that other rules allow.
+// DeniedPaths returns the files and folders whose use in a class rules deny by name alone. Workspace
+// paths are relative, and folders end in a slash. shown are exceptions inside that other rules allow.
 func (b *Book) DeniedPaths(class string) (denied, shown []string) {
 	plain := func(pattern string) (string, bool) {
 		folder, whole := denial{pattern: pattern}.folder()
@@ -140,8 +136,7 @@ func (b *Book) DeniedPaths(class string) (denied, shown []string) {
 	return denied, shown
 }
 
-// unchecked is what binds a command where commands are not judged: what is said
-// of files holds for it, too.
+// unchecked returns what applies to a command in a mode without command checks: rules about files still do.
 func (b *Book) unchecked(p Preset, r risk.Report) (fs []finding) {
 	if !b.HasDenials(Reads) && !b.HasDenials(Writes) {
 		return nil

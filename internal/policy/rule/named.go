@@ -10,9 +10,8 @@ import (
 	"coder/internal/policy/risk"
 )
 
-// Names are the files that a line names, each by its full path, the links on the
-// way to it followed: those and no others of the secret ones may be shown to it,
-// since it was judged by them. Patterns and variables name nothing.
+// Names returns the files that a line names, each by its full path, and their link targets: only these secret
+// files may be shown to the line, since it was judged by them. Patterns and variables name nothing.
 func (b *Book) Names(r risk.Report) (files []string) {
 	add := func(word string) {
 		if file := b.full(word); !slices.Contains(files, file) {
@@ -42,7 +41,7 @@ func (b *Book) Names(r risk.Report) (files []string) {
 	return files
 }
 
-// from is a word as it stands where a command runs; dir may be unknown.
+// from returns the path of a word for a command run in dir, which may be unknown.
 func (b *Book) from(dir, word string) string {
 	if dir == "" || dir == b.Root || path.IsAbs(word) || strings.HasPrefix(word, "~") || strings.HasPrefix(word, "file://") {
 		return word
@@ -50,7 +49,7 @@ func (b *Book) from(dir, word string) string {
 	return path.Join(dir, word)
 }
 
-// full is a file by its full path.
+// full returns the full path of a file.
 func (b *Book) full(file string) string {
 	if file = b.place(file); !filepath.IsAbs(file) {
 		file = filepath.Join(b.Root, file)
@@ -58,8 +57,7 @@ func (b *Book) full(file string) string {
 	return file
 }
 
-// real is where a file really lies, empty if that is where it seems to, or
-// cannot be told.
+// real returns the link target of a file; empty if it is the same, or unknown.
 func (b *Book) real(file string) string {
 	if b.Real == nil {
 		return ""
@@ -71,7 +69,7 @@ func (b *Book) real(file string) string {
 	return ""
 }
 
-// plainWords are the files that a word of a command names as it stands.
+// plainWords returns the files that a word of a command names literally.
 func plainWords(word string) (list []string) {
 	if i := strings.IndexByte(word, '='); i >= 0 && strings.HasPrefix(word, "-") {
 		word = word[i+1:]
@@ -80,7 +78,7 @@ func plainWords(word string) (list []string) {
 		if len(word) < 3 || word[1] == '-' {
 			return nil
 		}
-		// A value may stand right behind the first letter of an option, or begin with the first sign that is none.
+		// A value may follow the first letter of an option directly, or begin at the first path character.
 		if i := strings.IndexAny(word, "./~"); i > 2 {
 			list = append(list, word[i:])
 		}
@@ -103,8 +101,8 @@ func plainWords(word string) (list []string) {
 	return list
 }
 
-// shownByGit are the secret files that git keeps and that a line may have it
-// show from its own store, where nothing can hide them.
+// shownByGit returns the tracked secret files that a git command
+// may show from its own store, where nothing can hide them.
 func (b *Book) shownByGit(c risk.Command) []string {
 	if path.Base(c.Name) != "git" || b.Tracked == nil || !showsContent(c.Args) {
 		return nil
@@ -122,14 +120,14 @@ func (b *Book) shownByGit(c risk.Command) []string {
 	})
 }
 
-// showing are the subcommands of git that print what is in files.
+// showing are the git subcommands that print file contents.
 var showing = map[string]bool{
 	"diff": true, "show": true, "log": true, "grep": true, "cat-file": true, "blame": true, "annotate": true, "archive": true, "whatchanged": true,
 	"format-patch": true, "stash": true, "diff-tree": true, "diff-index": true, "diff-files": true, "range-diff": true, "difftool": true, "reflog": true, "bundle": true,
 }
 
-// showsContent reports whether git would print what is in files. Some options
-// have it print only their names, or numbers.
+// showsContent reports whether git would print file contents.
+// With some options it prints only names, or numbers.
 func showsContent(args []string) bool {
 	sub := ""
 	for i := 0; i < len(args); i++ {
@@ -162,18 +160,17 @@ func showsContent(args []string) bool {
 	return showing[sub]
 }
 
-// joined reports whether a word is options of one letter with one of some among them,
-// unless the first takes the rest of the word as its value.
+// joined reports whether a word combines one-letter options and has one of
+// some, unless the first takes the rest of the word as its value.
 func joined(word, some, valued string) bool {
 	return len(word) > 1 && word[0] == '-' && word[1] != '-' && !strings.ContainsAny(word[1:2], valued) && strings.ContainsAny(word[1:], some)
 }
 
-// vagueText is said of a line of which it is only known when it runs which files
-// it reads.
+// vagueText is the reason for a line that reads files known only at run time.
 const vagueText = "the files it reads are not known in advance, and secret files are not hidden from it"
 
-// vague is the word on a line that may read files it does not name, where
-// nothing hides the secret ones: anywhere, or outside the workspace.
+// vague judges a line that may read files it does not name, where
+// secret files are not hidden: anywhere, or outside the workspace.
 func (b *Book) vague(p Preset, r risk.Report, hidden bool) (finding, bool) {
 	if p.Unchecked || hidden && !b.leaves(r.Command) {
 		return finding{}, false
@@ -182,7 +179,7 @@ func (b *Book) vague(p Preset, r risk.Report, hidden bool) (finding, bool) {
 		name := path.Base(c.Name)
 		further := slices.ContainsFunc(c.Args, func(a string) bool {
 			switch name {
-			case "git": // files that it does not keep
+			case "git": // untracked files
 				return a == "--no-index" || a == "--untracked"
 			case "jq": // files that no word names
 				return strings.Contains(a, "import") || strings.Contains(a, "include") || strings.HasPrefix(a, "-f") || strings.HasPrefix(a, "--from-file")
@@ -191,7 +188,7 @@ func (b *Book) vague(p Preset, r risk.Report, hidden bool) (finding, bool) {
 		})
 		variable := slices.ContainsFunc(c.Args, func(word string) bool { return strings.Contains(word, "$") })
 		switch {
-		case onlyNames[name], !c.ReadOnly: // what does more than read is asked about for that
+		case onlyNames[name], !c.ReadOnly: // commands that do more than read need approval anyway
 		case !c.Exact && (variable || !hidden), c.Fed, c.Dir == "" && !hidden, further:
 			return finding{verdict: policy.Ask, text: vagueText, rule: "secret files", once: true}, true
 		}
@@ -199,8 +196,7 @@ func (b *Book) vague(p Preset, r risk.Report, hidden bool) (finding, bool) {
 	return finding{}, false
 }
 
-// isInside reports whether a file lies in the workspace, also once links are
-// followed.
+// isInside reports whether a file is in the workspace, also with links resolved.
 func (b *Book) isInside(file string) bool {
 	if filepath.IsAbs(b.place(file)) || strings.HasPrefix(b.place(file), "../") || b.place(file) == ".." {
 		return false
@@ -209,8 +205,8 @@ func (b *Book) isInside(file string) bool {
 	return real == "" || !filepath.IsAbs(b.place(real))
 }
 
-// leaves reports whether a line mentions anything outside the workspace: a full
-// path, a way up, a home, or a variable of the environment, which may hold one.
+// leaves reports whether a line mentions anything outside the workspace: a full path, a parent folder,
+// a home, or an environment variable, which may contain one.
 func (b *Book) leaves(line string) bool {
 	if strings.Contains(line, "..") || strings.Contains(line, "~") {
 		return true
@@ -220,7 +216,7 @@ func (b *Book) leaves(line string) bool {
 		switch {
 		case c == '$':
 			if name := strings.TrimLeft(rest[1:], "{#!"); name != "" && (name[0] == '_' || name[0] >= 'A' && name[0] <= 'Z') {
-				return true // named as the variables of the environment are
+				return true // named like an environment variable
 			}
 		case c == '/' && (i == 0 || strings.ContainsRune(" \t\n'\"=:,({<>;|&`", rune(line[i-1]))):
 			end := strings.IndexAny(rest, " \t\n'\",;|&)}<>`")

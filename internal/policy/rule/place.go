@@ -13,8 +13,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// place is a file as rules see it: below the workspace by its path from there,
-// elsewhere by its absolute path.
+// place returns a file as rules see it: relative to the workspace if inside, absolute elsewhere.
 func (b *Book) place(file string) string {
 	file = strings.TrimPrefix(file, "file://")
 	if rest, ok := strings.CutPrefix(file, "~/"); ok && b.Home != "" {
@@ -29,11 +28,11 @@ func (b *Book) place(file string) string {
 	return path.Clean(filepath.ToSlash(file))
 }
 
-// spot is a file as rules see it, and where it leads, which is looked up only once: each
-// lookup asks the system about every folder on the way.
+// spot is a file as rules see it, and its link target, which is resolved
+// only once: resolving asks the system about every folder on the way.
 type spot struct {
 	place string
-	real  func() string // the place that links lead to; empty if that is the same
+	real  func() string // the link target; empty if it is the same
 }
 
 func (b *Book) spot(file string) *spot {
@@ -46,9 +45,8 @@ func (b *Book) spot(file string) *spot {
 	})}
 }
 
-// covers reports whether a pattern is about a file: by its name alone if the
-// pattern holds no slash, else by its whole path. A pattern for a folder covers
-// what is in it.
+// covers reports whether a pattern covers a file: by its name alone if the pattern has no slash, else
+// by its whole path. A pattern for a folder covers everything in it.
 func (b *Book) covers(pattern, place string) bool {
 	if rest, ok := strings.CutPrefix(pattern, "~/"); ok && b.Home != "" {
 		pattern = b.place(filepath.Join(b.Home, rest))
@@ -69,14 +67,13 @@ func (b *Book) covers(pattern, place string) bool {
 	return matchFold(pattern, place)
 }
 
-// matchFold matches whatever the case: on some file systems .ENV is .env.
+// matchFold matches regardless of case: on some file systems .ENV is .env.
 func matchFold(pattern, name string) bool {
 	ok, err := doublestar.Match(strings.ToLower(pattern), strings.ToLower(name))
 	return err == nil && ok
 }
 
-// IsFrozen reports whether a file may not be written by anybody here. Of a
-// folder it says whether nothing in it may be.
+// IsFrozen reports whether a file is unwritable for all. For a folder it reports whether everything in it is.
 func (b *Book) IsFrozen(file string, dir bool) bool {
 	place := b.place(file)
 	_, frozen := b.freezes(place, dir)
@@ -89,7 +86,7 @@ func (b *Book) IsFrozen(file string, dir bool) bool {
 	return frozen
 }
 
-// freezes finds the pattern that freezes a place.
+// freezes returns the pattern that freezes a place.
 func (b *Book) freezes(place string, dir bool) (pattern string, ok bool) {
 	i := slices.IndexFunc(b.Frozen, func(pattern string) bool {
 		if !dir {
@@ -107,8 +104,8 @@ func (b *Book) freezes(place string, dir bool) (pattern string, ok bool) {
 	return "", false
 }
 
-// frozen is what is said against a call because of what is frozen. It holds in
-// every mode, and nobody can waive it.
+// frozen returns the objection to a call that writes something
+// frozen. It applies in every mode and cannot be waived.
 func (b *Book) frozen(c policy.Case, e tool.Effect) (finding, bool) {
 	deny := func(text string) (finding, bool) {
 		return finding{verdict: policy.Deny, text: text, rule: "permission.frozen", once: true}, true

@@ -9,8 +9,8 @@ import (
 	"coder/internal/tool"
 )
 
-// records is what is said against a use of the records of sessions by a tool
-// that opens files. It holds in every mode, and nobody can waive it.
+// records returns the objection to a tool that opens a session
+// record. It applies in every mode and cannot be waived.
 func (b *Book) records(name, class string, at *spot) (finding, bool) {
 	c := tool.ClassOf(name)
 	shows := class == Reads && (c == tool.ReadsFile || c == tool.SearchesText)
@@ -21,11 +21,10 @@ func (b *Book) records(name, class string, at *spot) (finding, bool) {
 	return finding{policy.Deny, text, "records of sessions", true}, true
 }
 
-// inRecords reports whether a file lies among the records of sessions, also once
-// links are followed.
+// inRecords reports whether a file is among the session records, also with links resolved.
 func (s *spot) inRecords() bool { return secret.InRecords(s.place) || secret.InRecords(s.real()) }
 
-// inOwnLogs reports whether a file really is output that this session kept.
+// inOwnLogs reports whether a file really is output that this session stored.
 func (b *Book) inOwnLogs(at *spot) bool {
 	if b.Logs == nil || b.Logs() == "" {
 		return false

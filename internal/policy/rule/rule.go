@@ -1,13 +1,11 @@
-// Package rule judges calls by what a person allowed: a preset of permissions,
-// rules of their own on top of it, and what they said "always" to. It looks at
-// what a call would touch; a tool's name matters only where a rule the person
-// wrote names it.
+// Package rule judges calls by what the user allowed: a preset of permissions, the
+// user's own rules on top of it, and the user's "always" answers. It considers what a
+// call would touch; a tool's name matters only if a user's rule names it.
 //
-// Three things hold whatever the rules are. A rule about a file binds every way
-// to that file: the tools that read, search and edit, and the commands that are
-// given its name. A pattern that allows a command vouches for that command
-// only, never for what is chained, substituted or redirected with it. Where two
-// rules disagree the stricter one wins: deny beats ask beats allow.
+// Three things always apply. A rule about a file covers every way to that file: the tools that read,
+// search and edit, and the commands that get its name. A pattern that allows a command allows that
+// command only, never what is chained, substituted or redirected with it. If two rules disagree, the
+// stricter one wins: deny, then ask, then allow.
 package rule
 
 import (
@@ -25,60 +23,53 @@ import (
 	"coder/internal/tool"
 )
 
-// Book is everything a person ever allowed or forbade here. The zero Book asks
-// about everything the preset asks about.
+// Book is everything that the user ever allowed or denied here. The
+// zero Book asks about everything that the preset asks about.
 type Book struct {
-	// Given are the person's own rules: by tool or class (read, write, bash,
-	// fetch, note, default), then by pattern; "*" is any use.
+	// Given are the user's own rules: by tool or class (read, write,
+	// bash, fetch, note, default), then by pattern; "*" is any use.
 	Given map[string]risk.Patterns
-	// Lines are the patterns of commands that the person's own settings allow, without
-	// those of a project.
+	// Lines are the command patterns that the user's own settings allow, not a project's.
 	Lines []string
-	// Allow and Deny are the rules of one run. What Allow names passes where
-	// only the preset would ask.
+	// Allow and Deny are the rules of one run. Allow allows only what the preset alone would ask about.
 	Allow, Deny []Spec
-	// Always is what the person said "always" to in this project, Session what
-	// they said it to for this session.
+	// Always has the user's grants for this project, Session those for this session.
 	Always, Session *Always
-	// Exact is set if whole command lines are remembered rather than shapes.
+	// Exact is set if whole command lines are remembered, not shapes.
 	Exact bool
-	// Named, which may be nil, reports whether the person's settings name a host,
-	// Typed whether their own words do. Exceeds reports whether an address is more
-	// than such words let pass, Whence says where a host came from.
+	// Named, which may be nil, reports whether the user's settings name a host,
+	// Typed whether the user typed it. Exceeds reports whether an address exceeds
+	// the bounds for typed hosts, Whence describes where a host came from.
 	Named, Typed func(host string) bool
 	Exceeds      func(address string) bool
 	Whence       func(host string) string
 
 	Root, Home string // absolute
-	// Visible are folders of the home, absolute, that commands see although their
-	// names begin with a dot: tool chains and the work.
+	// Visible are folders of the home, absolute, that commands see although
+	// their names begin with a dot: tool chains and the workspace.
 	Visible []string
-	// Analyse says what a command line would do that no plan has a report on.
+	// Analyse returns what a command line would do, for plans without a report.
 	Analyse func(command string) risk.Report
-	// Frozen are patterns of what may not be written, whatever else holds.
+	// Frozen are patterns of files that are never writable.
 	Frozen []string
-	// Freezes, which may be nil, reports whether commands are kept from writing
-	// what is frozen, and Hidden whether secret files that a command does not
-	// name are hidden from it.
+	// Freezes, which may be nil, reports whether commands are kept from writing frozen files, and Hidden
+	// whether secret files that a command does not name are hidden from it.
 	Freezes, Hidden func() bool
-	// Tracked, which may be nil, lists the secret files that git keeps.
+	// Tracked, which may be nil, lists the secret files that git tracks.
 	Tracked func() []string
-	// Logs, which may be nil, is the folder below Root where this session keeps
-	// output; "" if it keeps none.
+	// Logs, which may be nil, returns the folder below Root where this session stores output, or "".
 	Logs func() string
-	// Real, which may be nil, is where a file lies once links are followed.
+	// Real, which may be nil, returns the path of a file with links resolved.
 	Real func(file string) string
-	// Ignored, which may be nil, names the ignore file of the workspace that hides a
-	// file from every tool.
+	// Ignored, which may be nil, returns the ignore file of the workspace that hides a file from every tool.
 	Ignored func(place string) (by string, ok bool)
-	// Glob, which may be nil, lists the files a shell pattern stands for.
+	// Glob, which may be nil, lists the files that match a shell pattern.
 	Glob func(pattern string) []string
-	// Below, which may be nil, yields the files below a folder, those it comes
-	// across first if there are very many.
+	// Below, which may be nil, yields the files below a folder, or only the first ones if there are very many.
 	Below func(dir string) iter.Seq[string]
 }
 
-// In is the policy of the book under a preset.
+// In returns the book's policy under a preset.
 func (b *Book) In(p Preset) policy.Policy {
 	return policy.Func(func(_ context.Context, c policy.Case) (policy.Opinion, error) {
 		o := policy.Opinion{Verdict: policy.Allow}
@@ -98,7 +89,7 @@ func (b *Book) In(p Preset) policy.Policy {
 	})
 }
 
-// finding is one rule's word on one effect.
+// finding is one rule's verdict on one effect.
 type finding struct {
 	verdict policy.Verdict
 	text    string
@@ -117,7 +108,7 @@ func (f finding) addTo(o *policy.Opinion) {
 	}
 }
 
-// The words under which people write rules for what a call does, whichever tool it is of.
+// These are the class names in rules about what a call does, for any tool.
 const (
 	Reads    = "read"
 	Writes   = "write"
@@ -138,17 +129,17 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 	switch e.Kind {
 	case tool.Exec:
 		r := b.read(c.Plan, e.Target)
-		if s, ok := objects(b.Deny, name, r); ok { // said for this run alone, so it holds however the run goes
+		if s, ok := objects(b.Deny, name, r); ok { // for this run, so it applies in every mode
 			return []finding{denied(s)}
 		}
 		if p.Unchecked {
 			return b.unchecked(p, r)
 		}
 		fs := append([]finding{b.line(p, name, r)}, b.named(p, r)...)
-		if p.Wary { // there every command that does more than read is asked about anyway
+		if p.Wary { // other commands need approval there anyway
 			return fs
 		}
-		for _, file := range r.Redirects { // output that goes to a file is judged as any other tool that writes it
+		for _, file := range r.Redirects { // a redirection counts like a write by any other tool
 			fs = append(fs, b.file(p, Writes, Writes, b.spot(file)))
 		}
 		return fs
@@ -171,8 +162,8 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 		return []finding{denied(s)}
 	}
 	f := b.noted(p, name, class, about)
-	// Under a rule that says "ask" written instructions are loaded unasked: they do nothing by
-	// themselves, and a question before each would only teach people to say yes.
+	// Under a rule that says "ask", skills still load without approval: they do nothing by themselves, and
+	// a question before each would only teach users to say yes.
 	if f.verdict == policy.Ask && (tool.ClassOf(name) == tool.LoadsSkill || b.lets(name, class, about) || b.useGranted(name, c.Plan.Version)) {
 		f.verdict = policy.Allow
 	}
@@ -182,8 +173,8 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 	return []finding{f}
 }
 
-// noted is the verdict on a use of the program's own memory: of the rules for
-// the tool the longest that covers the use speaks, else those for any use.
+// noted returns the verdict on a use of coder's own memory: from the
+// longest matching rule for the tool, else from the rules for any use.
 func (b *Book) noted(p Preset, name, class string, about func(on string) bool) finding {
 	wide, best := b.wide(p, name, class), longest(b.Given[name], about)
 	if best == "" {
@@ -196,7 +187,7 @@ func (b *Book) noted(p Preset, name, class string, about func(on string) bool) f
 	return finding{verdict: v, text: words(name, v), rule: fmt.Sprintf("permission.%s[%q] = %s", name, best, v)}
 }
 
-// longest is the longest of the patterns that cover a use, but for those of any.
+// longest returns the longest pattern that covers a use, except for "*".
 func longest(patterns risk.Patterns, covers func(pattern string) bool) (best string) {
 	for pattern := range patterns {
 		if pattern != "*" && len(pattern) > len(best) && covers(pattern) {
@@ -210,7 +201,7 @@ func denied(s Spec) finding {
 	return finding{policy.Deny, fmt.Sprintf("%s is not allowed in this run", s), "--disallowed-tools " + s.String(), true}
 }
 
-// forbids finds a rule of this run against a use that matches.
+// forbids returns the rule of this run that denies a use for which matches is true.
 func (b *Book) forbids(name, class string, matches func(on string) bool) (Spec, bool) {
 	i := slices.IndexFunc(b.Deny, func(s Spec) bool { return s.names(name, class) && (s.On == "" || matches(s.On)) })
 	if i < 0 {
@@ -219,13 +210,12 @@ func (b *Book) forbids(name, class string, matches func(on string) bool) (Spec, 
 	return b.Deny[i], true
 }
 
-// lets reports whether a rule of this run allows a use that matches.
+// lets reports whether a rule of this run allows a use for which matches is true.
 func (b *Book) lets(name, class string, matches func(on string) bool) bool {
 	return slices.ContainsFunc(b.Allow, func(s Spec) bool { return s.names(name, class) && (s.On == "" || matches(s.On)) })
 }
 
-// wide is the verdict on any use of a tool: the preset's, or that of a rule
-// for the tool, or for its class.
+// wide returns the verdict on any use of a tool: from the preset, or from a rule for the tool or its class.
 func (b *Book) wide(p Preset, name, class string) finding {
 	v, key, given := p.Verdicts[class], class, false
 	rule := "preset " + p.Name
@@ -243,8 +233,8 @@ func (b *Book) wide(p Preset, name, class string) finding {
 	return finding{verdict: v, text: words(key, v), rule: rule}
 }
 
-// givenName is the name that the person's rules have for a tool: its own or, for
-// one of an MCP server, the longest that covers it.
+// givenName returns the name of a tool in the user's rules:
+// its own or, for an MCP tool, the longest that covers it.
 func (b *Book) givenName(name string) string {
 	if b.Given[name] != nil || !strings.HasPrefix(name, "mcp__") {
 		return name
@@ -258,7 +248,7 @@ func (b *Book) givenName(name string) string {
 	return best
 }
 
-// merge weighs a person's rule for any use of a class against the preset.
+// merge combines a user's rule for any use of a class with the preset.
 func merge(p Preset, class string, own policy.Verdict) policy.Verdict {
 	base := p.Verdicts[class]
 	switch {
@@ -277,15 +267,13 @@ func words(key string, v policy.Verdict) string {
 	return key + " policy requires approval"
 }
 
-// readTools and writeTools are the names under which people write rules about
-// files.
+// readTools and writeTools are the tool names in rules about files.
 var (
 	readTools  = tool.Names(tool.ReadsFile, tool.ListsFolder, tool.FindsFiles, tool.SearchesText, tool.SearchesCode)
 	writeTools = tool.Names(tool.EditsFile, tool.PatchesFiles)
 )
 
-// file judges a use of one file: by the rules about that file, else by those
-// for any use of the tool.
+// file judges a use of one file: by the rules about that file, else by those for any use of the tool.
 func (b *Book) file(p Preset, name, class string, at *spot) finding {
 	about := func(on string) bool { return b.covers(on, at.place) }
 	if s, ok := b.forbids(name, class, about); ok {
@@ -304,17 +292,17 @@ func (b *Book) file(p Preset, name, class string, at *spot) finding {
 	return wide
 }
 
-// Hides reports whether the content of a file is kept from searches that did
-// not name it: a rule about the file asks or denies.
+// Hides reports whether searches that do not name a file
+// skip its content: a rule about the file asks or denies.
 func (b *Book) Hides(p Preset, file string) bool {
 	at := b.spot(file)
 	f, ok := b.about(p, "", Reads, at)
 	return ok && f.verdict != policy.Allow || at.inRecords() && !b.inOwnLogs(at)
 }
 
-// about finds what the rules about one file say of it, if there are any. What
-// may not be read may not be edited either; what may be read may not yet be
-// edited, and a rule about a folder lets no secret in it be.
+// about returns the verdict of the rules about one file, if there are any. A
+// file that may not be read may not be edited either; a readable file is not
+// automatically editable, and a rule about a folder allows no secret in it.
 func (b *Book) about(p Preset, name, class string, at *spot) (f finding, ok bool) {
 	place := at.place
 	tools, own := readTools, readTools
@@ -357,7 +345,7 @@ func (b *Book) about(p Preset, name, class string, at *spot) (f finding, ok bool
 	return f, ok
 }
 
-// ignored finds the ignore file that hides a place of the workspace.
+// ignored returns the ignore file that hides a place in the workspace.
 func (b *Book) ignored(place string) (by string, ok bool) {
 	if b.Ignored == nil || place == "" || filepath.IsAbs(place) {
 		return "", false
@@ -365,8 +353,8 @@ func (b *Book) ignored(place string) (by string, ok bool) {
 	return b.Ignored(place)
 }
 
-// secrecy asks about a file that commands do not see unless they name it, because of
-// its own place or of where it leads.
+// secrecy asks about a file that commands do not see unless
+// they name it, because of its own path or its link target.
 func (b *Book) secrecy(at *spot) (f finding, ok bool) {
 	for _, place := range []string{at.place, at.real()} {
 		switch {
@@ -380,8 +368,8 @@ func (b *Book) secrecy(at *spot) (f finding, ok bool) {
 	return finding{}, false
 }
 
-// isDotfile reports whether a place is one of those of the home that commands which
-// nobody approved do not see.
+// isDotfile reports whether a place is in a dotfile of the home
+// that is hidden from commands without the user's approval.
 func (b *Book) isDotfile(place string) bool {
 	if b.Home == "" || !filepath.IsAbs(place) {
 		return false
@@ -394,8 +382,8 @@ func (b *Book) isDotfile(place string) bool {
 	return err == nil && secret.Dotfile(filepath.ToSlash(rel)) && !slices.ContainsFunc(b.Visible, inside)
 }
 
-// pattern finds the strictest of the person's rules about one file: of each
-// tool's rules the longest that covers it speaks.
+// pattern returns the strictest of the user's rules about one
+// file: for each tool, the longest matching rule counts.
 func (b *Book) pattern(tools []string, name, place string) (f finding, ok bool) {
 	if !slices.Contains(tools, name) {
 		tools = append(slices.Clip(tools), name)
@@ -440,28 +428,26 @@ func (b *Book) address(p Preset, name, target string) finding {
 	return f
 }
 
-// Reaches reports whether an address may be fetched from without a question.
+// Reaches reports whether fetching from an address needs no approval.
 func (b *Book) Reaches(p Preset, address string) bool {
 	return b.address(p, Fetches, address).verdict == policy.Allow
 }
 
-// Preset is what holds where the person's own rules say nothing, and how far
-// those rules reach.
+// Preset decides where the user's own rules are silent, and how far those rules apply.
 type Preset struct {
 	Name string
 	// Verdicts by class: read, write, bash, fetch, note, default.
 	Verdicts map[string]policy.Verdict
-	// Floor is set if rules can only make it stricter.
+	// Floor is set if rules can only make the preset stricter.
 	Floor bool
-	// Lifts are the classes for which the preset's verdict holds even where
-	// the person's rules, for any use of the class, would ask.
+	// Lifts are the classes for which the preset's verdict applies
+	// even if the user's rules for any use of the class would ask.
 	Lifts []string
-	// Readers is set if commands known to only read run without being asked about.
+	// Readers is set if read-only commands run without approval.
 	Readers bool
-	// Wary is set if every other command is asked about each time, whatever
-	// was allowed or remembered.
+	// Wary is set if every other command needs approval each time, whatever was allowed or remembered.
 	Wary bool
-	// Unchecked is set if commands are judged by nothing but the rules of the run.
+	// Unchecked is set if only the rules of the run apply to commands.
 	Unchecked bool
 }
 
@@ -489,7 +475,7 @@ func verdicts(other, read, write, bash, fetch policy.Verdict) map[string]policy.
 	}
 }
 
-// PresetNamed finds a preset.
+// PresetNamed returns the preset with a name.
 func PresetNamed(name string) (Preset, bool) {
 	p, ok := presets[name]
 	p.Name = name

@@ -13,11 +13,11 @@ import (
 	"coder/internal/policy/risk"
 )
 
-// Spec is a rule in one word: a tool, or a tool and what it is used on, such
-// as bash(go test *), edit(src/**) or fetch(domain:x.org).
+// Spec is a rule as one word: a tool, or a tool and its target,
+// such as bash(go test *), edit(src/**) or fetch(domain:x.org).
 type Spec struct {
 	Tool string
-	On   string // "" is any use
+	On   string // "" means any use
 }
 
 func (s Spec) String() string {
@@ -27,7 +27,7 @@ func (s Spec) String() string {
 	return s.Tool + "(" + s.On + ")"
 }
 
-// JoinSpecs writes a list that [ParseSpecs] reads.
+// JoinSpecs formats a list for [ParseSpecs].
 func JoinSpecs(list []Spec) string {
 	texts := make([]string, len(list))
 	for i, s := range list {
@@ -36,8 +36,7 @@ func JoinSpecs(list []Spec) string {
 	return strings.Join(texts, ",")
 }
 
-// ParseSpecs reads a list of specs separated by commas. A comma inside
-// parentheses is part of the spec.
+// ParseSpecs parses a comma-separated list of specs. A comma inside parentheses is part of the spec.
 func ParseSpecs(list string) ([]Spec, error) {
 	var specs []Spec
 	depth, from := 0, 0
@@ -61,7 +60,7 @@ func ParseSpecs(list string) ([]Spec, error) {
 	return specs, nil
 }
 
-// ParseSpec reads one spec; an empty text is none.
+// ParseSpec parses one spec; an empty text gives the zero Spec.
 func ParseSpec(text string) (Spec, error) {
 	text = strings.TrimSpace(text)
 	tool, rest, has := strings.Cut(text, "(")
@@ -81,18 +80,16 @@ func ParseSpec(text string) (Spec, error) {
 	return Spec{Tool: strings.TrimSpace(tool), On: on}, nil
 }
 
-// names reports whether the spec speaks of a tool, by name, by one of its
-// classes, or by a pattern.
+// names reports whether the spec is for a tool, by name, by class, or by a pattern.
 func (s Spec) names(tool, class string) bool {
 	return strings.EqualFold(s.Tool, class) || s.Names(tool)
 }
 
-// Names reports whether the spec speaks of a tool by its name, by a pattern, or
-// by that of the MCP server it is of.
+// Names reports whether the spec is for a tool, by name, by a pattern, or by the name of its MCP server.
 func (s Spec) Names(tool string) bool { return nameCovers(s.Tool, tool) }
 
-// nameCovers reports whether a name in a rule is that of a tool, in any case: its
-// own, a pattern, or mcp__server for all tools of a server.
+// nameCovers reports whether a name in a rule means a tool, in any case:
+// its own name, a pattern, or mcp__server for all tools of a server.
 func nameCovers(written, tool string) bool {
 	written, tool = strings.ToLower(written), strings.ToLower(tool)
 	if written == tool || isServer(written) && strings.HasPrefix(tool, written+"__") {
@@ -102,14 +99,13 @@ func nameCovers(written, tool string) bool {
 	return err == nil && ok
 }
 
-// isServer reports whether a name in a rule is that of an MCP server.
+// isServer reports whether a name in a rule is an MCP server's.
 func isServer(written string) bool {
 	name, ok := strings.CutPrefix(written, "mcp__")
 	return ok && name != "" && !strings.Contains(name, "__")
 }
 
-// onHost reports whether pattern, domain:x.org or a host, covers the host of
-// address or one it belongs to.
+// onHost reports whether pattern, domain:x.org or a host, covers the host of address or a parent domain.
 func onHost(pattern, address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -124,9 +120,8 @@ func onHost(pattern, address string) bool {
 	return host == domain || strings.HasSuffix(host, "."+domain)
 }
 
-// vouches reports whether specs that allow cover every command of a line. None
-// vouches for what is substituted, redirected or not understood, nor for a variable
-// that may change what a program does or which one it is.
+// vouches reports whether allowing specs cover every command of a line. They do not cover substitutions,
+// redirections, unknown commands, or a variable that may change what a program does or which one it is.
 func vouches(specs []Spec, tool string, r risk.Report) bool {
 	if r.Substituted || r.Unknown || r.Redirected || len(r.Sets) > 0 || len(r.Simple) == 0 {
 		return slices.ContainsFunc(specs, func(s Spec) bool { return s.On == "" && s.names(tool, Commands) })
@@ -141,8 +136,8 @@ func vouches(specs []Spec, tool string, r risk.Report) bool {
 	return true
 }
 
-// objects reports the spec that forbids some command of a line. A line of which
-// not every command could be told may run the one that is forbidden.
+// objects returns the spec that denies a command of a line. A
+// line with an unknown command may run the denied one.
 func objects(specs []Spec, tool string, r risk.Report) (Spec, bool) {
 	for _, s := range specs {
 		if !s.names(tool, Commands) {
@@ -159,10 +154,9 @@ func objects(specs []Spec, tool string, r risk.Report) (Spec, bool) {
 	return Spec{}, false
 }
 
-// HostOf is the host of an address as permissions know it: lower case, without
-// a dot at its end, with the port unless it is that of the web. It is empty
-// where the address holds a name or password, or a host that is not written in
-// plain letters: whose that is cannot be told at a glance.
+// HostOf returns the host of an address in its form for permissions: lower case, without a final dot,
+// with the port unless it is the web's. It returns "" if the address has a name or password, or a host
+// that is not in plain letters: the owner of such a host is not obvious.
 func HostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -182,8 +176,8 @@ func HostOf(address string) string {
 	}
 }
 
-// HostsIn are the hosts that a person's words name: by an address, or by a bare
-// name under one of the domains that no file is named after.
+// HostsIn returns the hosts in a user's text: in an address, or as a
+// bare name under a domain that is not also a file extension.
 func HostsIn(words string) []string {
 	var hosts []string
 	add := func(host string) {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// written is grants as rules that reach no further, nil if one of them cannot be
-// written so.
+// written returns grants as equivalent rules, or nil if one of them has no equivalent.
 func (b *Book) written(grants []Grant) (rules []string) {
 	for _, g := range grants {
 		specs := b.specs(g)
@@ -17,7 +16,7 @@ func (b *Book) written(grants []Grant) (rules []string) {
 		}
 		for _, s := range specs {
 			if back, err := ParseSpecs(s.String() + ",x"); err != nil || !slices.Equal(back, []Spec{s, {Tool: "x"}}) {
-				return nil // it would be read as something else
+				return nil // it would be parsed as something else
 			}
 			rules = append(rules, s.String())
 		}
@@ -25,7 +24,7 @@ func (b *Book) written(grants []Grant) (rules []string) {
 	return rules
 }
 
-// specs are the rules that say together what a grant says.
+// specs returns the rules that together are equivalent to a grant.
 func (b *Book) specs(g Grant) []Spec {
 	file := func(place string) string {
 		if !path.IsAbs(place) {
@@ -35,7 +34,7 @@ func (b *Book) specs(g Grant) []Spec {
 	}
 	switch g.Kind {
 	case Command, Line:
-		if strings.Contains(g.What, "*") { // in a rule it stands for any text
+		if strings.Contains(g.What, "*") { // in a rule it matches any text
 			return nil
 		}
 		return []Spec{{Commands, g.What}}
@@ -49,7 +48,7 @@ func (b *Book) specs(g Grant) []Spec {
 		if _, _, err := net.SplitHostPort(g.What); err == nil {
 			return []Spec{{Fetches, "domain:" + g.What}}
 		}
-		// A domain alone covers those below it, too.
+		// A domain alone also covers its subdomains.
 		return []Spec{{Fetches, "domain:" + net.JoinHostPort(g.What, "443")}, {Fetches, "domain:" + net.JoinHostPort(g.What, "80")}}
 	case Use:
 		return []Spec{{Tool: g.What}}
@@ -57,5 +56,5 @@ func (b *Book) specs(g Grant) []Spec {
 	return nil
 }
 
-// literally writes a path as the pattern that covers it alone.
+// literally escapes a path into a pattern that covers only this path.
 var literally = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)

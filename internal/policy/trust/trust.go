@@ -1,7 +1,6 @@
-// Package trust remembers which workspaces a person trusts. A repository is
-// not trusted because it was cloned: trust is given to a folder together with
-// the content of the files that could change what the program does there, and
-// is gone as soon as one of them is changed by anybody else.
+// Package trust remembers which workspaces the user trusts. Cloning a repository does not make it
+// trusted: trust applies to a folder together with the content of the files that could change coder's
+// behavior there, and ends as soon as anyone else changes one of them.
 package trust
 
 import (
@@ -20,16 +19,16 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// files are what decides how the program behaves in a workspace.
+// files decide how coder behaves in a workspace.
 var files = []string{filepath.Join(".coder", "config.json"), ".mcp.json"}
 
-// maxFile bounds what is read of each; a longer file is not trusted.
+// maxFile limits the size of each file; a longer file is not trusted.
 const maxFile = 1 << 20
 
-// maxBook bounds the file that trust is written down in.
+// maxBook limits the size of the trust file.
 const maxBook = 64 << 20
 
-// Book is where trust is written down.
+// Book is the record of trusted folders.
 type Book struct {
 	Path string // of the file; empty remembers nothing
 	Now  func() time.Time
@@ -38,16 +37,16 @@ type Book struct {
 type entry struct {
 	Hash     string    `json:"hash"`
 	Since    time.Time `json:"since"`
-	Declined bool      `json:"declined,omitempty"` // asked about, and not given
+	Declined bool      `json:"declined,omitempty"` // the user declined
 }
 
-// State is how a workspace stands.
+// State is the trust in a workspace.
 type State uint8
 
 // The states of a workspace.
 const (
 	Unknown State = iota // never trusted
-	Changed              // trusted once, but its files are not what they were
+	Changed              // trusted once, but its files changed
 	Trusted
 )
 
@@ -55,7 +54,7 @@ func (s State) String() string {
 	return [...]string{"not trusted", "changed since it was trusted", "trusted"}[s]
 }
 
-// Hash is the fingerprint of what root could make the program do.
+// Hash returns the fingerprint of root's files that decide how coder behaves.
 func Hash(root string) (string, error) {
 	sum := sha256.New()
 	for _, name := range files {
@@ -74,8 +73,7 @@ func Hash(root string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// Settings are the files of a workspace that trust is about, as far as they
-// exist.
+// Settings returns the existing files of a workspace that trust covers.
 func Settings(root string) (found []string) {
 	for _, name := range files {
 		if _, err := os.Lstat(filepath.Join(root, name)); err == nil {
@@ -85,7 +83,7 @@ func Settings(root string) (found []string) {
 	return found
 }
 
-// Of tells how root stands. What cannot be read is not trusted.
+// Of returns the state of root. Unreadable files are not trusted.
 func (b Book) Of(root string) (State, error) {
 	all, err := b.load()
 	if err != nil {
@@ -102,21 +100,19 @@ func (b Book) Of(root string) (State, error) {
 	return Trusted, nil
 }
 
-// Give trusts root as it is now.
+// Give trusts root in its current state.
 func (b Book) Give(root string) error { return b.note(root, false) }
 
-// GiveAs trusts root as it was when it had that fingerprint.
+// GiveAs trusts root in the state with that fingerprint.
 func (b Book) GiveAs(root, hash string) error {
 	e := entry{Hash: hash, Since: b.Now().UTC().Truncate(time.Second)}
 	return b.change(func(all map[string]entry) { all[filepath.Clean(root)] = e })
 }
 
-// Decline remembers that a person did not want to trust root as it is now, if
-// there is where to remember it.
+// Decline remembers that the user did not trust root in its current state, if b has a file.
 func (b Book) Decline(root string) error { return b.note(root, true) }
 
-// Declined reports whether a person was asked about root as it is now and did
-// not want to trust it.
+// Declined reports whether the user declined to trust root in its current state.
 func (b Book) Declined(root string) bool {
 	all, err := b.load()
 	if err != nil {
@@ -159,7 +155,7 @@ func (b Book) load() (map[string]entry, error) {
 	return all, nil
 }
 
-// change writes the book anew, whole or not at all.
+// change rewrites the book atomically.
 func (b Book) change(do func(map[string]entry)) error {
 	if b.Path == "" {
 		return errors.New("no home folder to save it in; set HOME or CODER_HOME")

@@ -1,11 +1,9 @@
-// Package audit reads the logs of a session as someone does who trusts nobody:
-// [Verify] checks that no line of them was changed, removed, moved or put in
-// between, and [Calls] shows what was asked of the world and what came of it.
+// Package audit reads a session's logs without trusting anyone: [Verify] checks that no line was
+// changed, removed, moved or inserted, and [Calls] lists the calls with their results.
 //
-// Every line carries a check of itself and of all lines before it in its log:
-// see [Link]. Whoever can write the logs can also write new checks, so how far
-// the logs went is kept apart from them, signed: see [Head]. A log that goes on
-// beyond its newest head is the work of a process that died, not of a forger.
+// Every line has a checksum of itself and of all earlier lines in its log: see [Link]. Whoever can write
+// the logs can also write new checksums, so the extent of the logs is saved elsewhere, signed: see
+// [Head]. A log that extends beyond its newest head comes from a process that died, not from a forger.
 package audit
 
 import (
@@ -23,10 +21,10 @@ import (
 	"coder/internal/core/event"
 )
 
-// A BreakError says where the logs of a session are first not what was written.
+// A BreakError reports the first place where a session's logs differ from what was written.
 type BreakError struct {
 	File   string // "" if nobody can tell which
-	Line   int    // the first is 1; zero if there is no such line
+	Line   int    // counted from 1; zero if there is no such line
 	Record uint64 // the first record in doubt
 	Why    string
 }
@@ -39,54 +37,52 @@ func (e *BreakError) Error() string {
 	return fmt.Sprintf("%s: record %d: %s", where, e.Record, e.Why)
 }
 
-// A Head is how far the logs of a session went at some moment: the number of
-// the newest record, and the end of each log.
+// A Head is the extent of a session's logs at some moment: the number of the newest record, and the end
+// of each log.
 type Head struct {
 	Seq  uint64
 	Ends [3]End // in the order of [event.Logs]
-	// Mended tells that what was beyond it had been damaged or lost, and is
-	// no longer part of the session.
+	// Mended reports that everything beyond it was damaged or lost, and is no longer part of the session.
 	Mended bool
-	// Imported tells that the session up to it was not written here: it came from
-	// another machine, or is a copy.
+	// Imported reports that the session up to it was not written here: it came from another machine, or is a
+	// copy.
 	Imported bool
-	// Found tells that the session was here up to it before anything of it was signed
-	// for: it was copied or moved here with its project, or is older than the key.
+	// Found reports that the session up to it was here before anything in it was signed: it was copied or
+	// moved here with its project, or is older than the key.
 	Found bool
 	Time  time.Time
 }
 
-// End is the newest record of one log and the link after it. A log without
-// records has none.
+// End is the newest record of a log and the link after it. An empty log has none.
 type End struct {
 	Seq  uint64
 	Link Link
 }
 
-// Source is one log to be verified.
+// Source is one log to verify.
 type Source struct {
 	Log  event.Log
-	Name string // of its file
+	Name string // file name
 	Data io.Reader
 }
 
-// Report is what was found to hold together.
+// Report is the result of a successful verification.
 type Report struct {
 	Lines     int
-	Unchecked int      // lines of an earlier form, which carry no check
-	Vouched   uint64   // the newest record that a head vouches for
+	Unchecked int      // lines of an earlier format, without a checksum
+	Vouched   uint64   // the newest record covered by a head
 	Lost      []uint64 // the records after which something was lost and mended
-	// Imported is the newest record that was not written here, and Since when
-	// such records came. Found tells that they were found here, not taken in.
+	// Imported is the newest record that was not written here, and Since is when such records came. Found
+	// means that they were found here, not imported.
 	Imported uint64
 	Since    time.Time
 	Found    bool
-	// Open are the calls that were requested and have no end, though no process
-	// works in the session and no question waits for an answer.
+	// Open are the calls without a completion, although no process works in the session and no question is
+	// open.
 	Open []Call
 }
 
-// Sentences say it of a session, in sentences that t translates.
+// Sentences describes the report of a session in sentences translated by t.
 func (r Report) Sentences(id string, t func(format string, args ...any) string) []string {
 	lines := []string{t("session %s: all %d lines are intact", id, r.Lines)}
 	for _, c := range r.Open {
@@ -115,11 +111,11 @@ func (r Report) Sentences(id string, t func(format string, args ...any) string) 
 	return append(lines, t("this machine signed none of them, so a cut-off end would go unnoticed"))
 }
 
-// Verify walks the three logs of a session and holds them against heads, oldest
-// first. The error is a [*BreakError] if they are not what was written.
+// Verify reads the three logs of a session and compares them with heads, oldest first. The error is a
+// [*BreakError] if the logs differ from what was written.
 func Verify(sources []Source, heads []Head) (Report, error) {
 	var report Report
-	var still []Head // without those of what was lost later
+	var still []Head // without heads of records lost later
 	for _, h := range heads {
 		if h.Imported || h.Found {
 			report.Imported, report.Since, report.Found = h.Seq, h.Time, h.Found
@@ -153,27 +149,27 @@ func Verify(sources []Source, heads []Head) (Report, error) {
 	if len(heads) > 0 {
 		report.Vouched = heads[len(heads)-1].Seq
 	}
-	if report.Imported == 0 && !report.Since.IsZero() { // it was cut short, so nobody knows how far it came
+	if report.Imported == 0 && !report.Since.IsZero() { // the import was cut short, so its extent is unknown
 		report.Imported = report.Vouched
 	}
 	return report, nil
 }
 
-// walk goes through one log.
+// walk reads one log.
 type walk struct {
 	Source
 	seqs      []uint64
-	links     map[uint64]Link // after the records that heads name
+	links     map[uint64]Link // after the records in heads
 	unchecked int
-	broken    *BreakError // why it did not come to the end
-	odd       *BreakError // what is wrong with lines that hold
+	broken    *BreakError // why it stopped before the end
+	odd       *BreakError // what is wrong with otherwise valid lines
 }
 
-// all reads the log to its end, or to the first line that does not hold.
+// all reads the log to its end, or to the first invalid line.
 func (w *walk) all() error {
 	in := bufio.NewReader(w.Data)
 	at := position{link: First(w.Log)}
-	odd := 0 // the first line of those before this one without a check, if there are others before them
+	odd := 0 // first of the directly preceding lines without a checksum, if lines come before those
 	for {
 		line, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) && len(line) == 0 {
@@ -189,7 +185,7 @@ func (w *walk) all() error {
 		}
 		whole, converted := bytes.CutSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 		seq, why := at.follow(whole, w.Log)
-		if errors.Is(why, errCheck) && odd > 0 { // they are not what the next line follows
+		if errors.Is(why, errCheck) && odd > 0 { // the next line does not follow them
 			n, why = odd, errNoCheck
 			w.seqs = w.seqs[:odd-1]
 		}
@@ -216,14 +212,14 @@ func (w *walk) all() error {
 	}
 }
 
-// position is where a walk stands: after which line.
+// position is the state of a walk after a line.
 type position struct {
 	Checker
 	seq     uint64
 	link    Link
-	checked bool   // the last line carries a check
-	odd     bool   // it does not, though lines before it do
-	prev    string // hash of the last line of an audit log, as lines of an earlier form carry it
+	checked bool   // the last line has a checksum
+	odd     bool   // it has none, though earlier lines have
+	prev    string // hash of the last audit log line, as in lines of an earlier format
 }
 
 var (
@@ -232,7 +228,7 @@ var (
 	errPrev    = errors.New("the line does not follow the line before it")
 )
 
-// follow moves on to the next line, or says why that is none.
+// follow advances to the next line, or says why it is invalid.
 func (p *position) follow(line []byte, log event.Log) (uint64, error) {
 	r, prev, err := event.Decode(line, log)
 	if err != nil {
@@ -258,14 +254,14 @@ func (p *position) follow(line []byte, log event.Log) (uint64, error) {
 	return r.Seq, nil
 }
 
-// firstBreak is the first thing that is wrong with a session, if anything is.
+// firstBreak returns the first problem of a session, or nil.
 func firstBreak(walks []*walk, heads []Head) *BreakError {
 	var all []uint64
 	for _, w := range walks {
 		all = append(all, w.seqs...)
 	}
 	slices.Sort(all)
-	missing, last := uint64(1), uint64(0) // the first number that no record has, and the newest that one has
+	missing, last := uint64(1), uint64(0) // the first missing number, and the newest existing one
 	for _, seq := range all {
 		if seq == missing {
 			missing++

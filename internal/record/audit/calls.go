@@ -10,25 +10,25 @@ import (
 	"coder/internal/core/task"
 )
 
-// Call is one tool call as the log tells it.
+// Call is one tool call in the log.
 type Call struct {
 	Seq       uint64 // of the request
 	Time      time.Time
 	Requested event.ToolCallRequested
-	Completed *event.ToolCallCompleted // nil: what came of it is unknown
-	Left      bool                     // it has no end, but its task ended later; see [Idle]
+	Completed *event.ToolCallCompleted // nil if the outcome is unknown
+	Left      bool                     // without a completion, although its task ended later; see [Idle]
 }
 
-// Open reports whether nobody knows what came of the call.
+// Open reports whether the outcome of the call is unknown.
 func (c Call) Open() bool { return c.Completed == nil }
 
 // Calls pairs requests with completions. The zero value is ready to use.
 type Calls struct {
 	calls []Call
-	open  map[string]int // call id → place in calls
+	open  map[string]int // call id → index in calls
 }
 
-// Pair collects the calls among records.
+// Pair returns the calls in records.
 func Pair(records iter.Seq2[event.Record, error]) ([]Call, error) {
 	var cs Calls
 	for r, err := range records {
@@ -42,10 +42,9 @@ func Pair(records iter.Seq2[event.Record, error]) ([]Call, error) {
 	return cs.All(), nil
 }
 
-// Add takes in one record; records that are not about calls change nothing. A
-// completion that nobody requested, or the second of one call, is an error and
-// is left out. Ids may come again once the call before has been completed,
-// since it is the model that chooses them.
+// Add processes one record; records that do not concern calls are ignored. A completion without a
+// request, or a second one for a call, is an error and is omitted. An id may be reused after its call
+// was completed, since the model chooses the ids.
 func (cs *Calls) Add(r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
@@ -65,18 +64,18 @@ func (cs *Calls) Add(r event.Record) error {
 	return nil
 }
 
-// Idle are the calls among records that have no end, though no question that waits
-// for an answer keeps them: nobody works on them, unless a process has the session.
+// Idle returns the calls in records that have no completion and no open question: unless a process has
+// the session, nobody is working on them.
 func Idle(records iter.Seq2[event.Record, error]) (idle []Call, err error) {
 	var cs Calls
 	var tasks task.Tasks
-	parents := make(map[string]string) // of calls that handed work on, by subtask
-	ended := make(map[string]uint64)   // the records that ended tasks
+	parents := make(map[string]string) // subtask → the call that started it
+	ended := make(map[string]uint64)   // task → the record that ended it
 	for r, err := range records {
 		if err != nil {
 			return nil, err
 		}
-		_ = tasks.Add(r) // a record that does not fit is told of elsewhere
+		_ = tasks.Add(r) // invalid records are reported elsewhere
 		if e, ok := r.Event.(event.TaskCreated); ok && e.CallID != "" {
 			parents[r.Task] = e.CallID
 		}
@@ -95,12 +94,12 @@ func Idle(records iter.Seq2[event.Record, error]) (idle []Call, err error) {
 	}
 	for _, c := range cs.calls {
 		if c.Open() && !waits[c.Requested.CallID] {
-			c.Left = c.Seq < ended[c.Requested.TaskID] // an undo of the turn, or a hook at the close, comes later
+			c.Left = c.Seq < ended[c.Requested.TaskID] // an undo of the turn, or a hook at the end, comes later
 			idle = append(idle, c)
 		}
 	}
 	return idle, nil
 }
 
-// All lists the calls in the order they were requested.
+// All returns the calls in the order of their requests.
 func (cs *Calls) All() []Call { return slices.Clone(cs.calls) }

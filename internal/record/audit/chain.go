@@ -9,17 +9,15 @@ import (
 	"coder/internal/core/event"
 )
 
-// A Link ties a line of a log to all lines before it: it is the check of the
-// line before. A check is the beginning of the SHA-256 of a line, save the
-// check itself, and of the link before it, in URL-safe base64: so one field
-// tells that a line is as it was written, and that it stands where it stood.
+// A Link ties a line of a log to all earlier lines: it is the checksum of the previous line. A checksum
+// is the start of the SHA-256 of the line, without the checksum itself, and of the link before it, in
+// URL-safe base64: one field proves that a line is unchanged and in its place.
 //
-// Lines written by earlier versions carry no check, and may stand after lines that
-// do: see [Earlier]. The link after such a line is the hash of it, so that the
-// next line with a check vouches for them.
+// Lines from earlier versions have no checksum, and may follow lines that have one: see [Earlier]. The
+// link after such a line is its hash, so that the next checksum covers it.
 type Link [event.SumLen]byte
 
-// First is the link before the first line of a log.
+// First returns the link before the first line of a log.
 func First(log event.Log) Link { return linkOf(sha256.Sum256([]byte(log.String()))) }
 
 func linkOf(sum [sha256.Size]byte) (l Link) {
@@ -27,15 +25,15 @@ func linkOf(sum [sha256.Size]byte) (l Link) {
 	return l
 }
 
-// Sum gives a line without a newline its check and returns the link after it.
-// It uses line's memory.
+// Sum adds the checksum to a line without a newline and returns the link after it. It uses line's
+// memory.
 func Sum(line []byte, prev Link) ([]byte, Link) {
 	body := line[:len(line)-1]
 	link := linkOf(sha256.Sum256(append(body, prev[:]...)))
 	return event.AppendSum(body, link), link
 }
 
-// After is the link that line claims to be before the next one.
+// After returns the link after a line, as the line itself claims.
 func After(line []byte) Link {
 	if _, sum, ok := event.CutSum(line); ok {
 		return Link(sum)
@@ -43,20 +41,18 @@ func After(line []byte) Link {
 	return linkOf(sha256.Sum256(line))
 }
 
-// Earlier reports whether a line without a check can be the work of a program of
-// an earlier version that continued a session of a later one: such a program
-// signed nothing.
+// Earlier reports whether a line without a checksum may come from an earlier version that continued a
+// later version's session: such a version signed nothing.
 func Earlier(line []byte) bool { return !bytes.Contains(line, []byte(`,"seal":"`)) }
 
-// A Checker holds lines against their checks. The zero value is ready to use,
-// by one goroutine at a time.
+// A Checker verifies checksums. The zero value is ready to use; it is not safe for concurrent use.
 type Checker struct {
 	sum hash.Hash
 	buf [sha256.Size]byte
 }
 
-// Holds reports whether line, which follows prev, is as it was written. checked
-// tells that it carries a check; a line that does not is believed.
+// Holds reports whether line, which follows prev, is unchanged. checked reports that it has a checksum;
+// a line without one is accepted.
 func (c *Checker) Holds(line []byte, prev Link) (holds, checked bool) {
 	body, sum, ok := event.CutSum(line)
 	if !ok {

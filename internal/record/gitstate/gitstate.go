@@ -1,7 +1,7 @@
-// Package gitstate saves the state of a git repository at one moment, and lays it
-// out again in a folder that borrows the objects. HEAD, refs, their logs, the
-// index and operations under way (a merge, a rebase, a stash) belong to it. The
-// configuration and hooks do not: git would run what they name.
+// Package gitstate saves the state of a git repository at one moment, and restores it in a folder that
+// borrows the objects. The state includes HEAD, refs, their logs, the index and operations in progress
+// (a merge, a rebase, a stash). It excludes the configuration and hooks, because git would run programs
+// that they name.
 package gitstate
 
 import (
@@ -23,14 +23,14 @@ import (
 	"coder/internal/record/undo/gitindex"
 )
 
-// Repository is where git keeps what it knows of a work tree.
+// Repository locates git's data of a work tree.
 type Repository struct {
-	Top    string // of the work tree
-	Own    string // the folder for this work tree alone
-	Common string // the folder that all work trees share; the same unless Top is a linked one
+	Top    string // top of the work tree
+	Own    string // git folder of this work tree only
+	Common string // git folder shared by all work trees; differs only for a linked one
 }
 
-// Find is the repository whose work tree holds a folder.
+// Find returns the repository whose work tree contains a folder.
 func Find(dir string) (Repository, bool) {
 	top, own := repofile.Repository(dir)
 	if top == "" {
@@ -48,25 +48,25 @@ func Find(dir string) (Repository, bool) {
 // Linked reports whether the work tree is linked to a repository elsewhere.
 func (r Repository) Linked() bool { return r.Own != r.Common }
 
-// Large reports whether there are so many files that a look at all of them takes long.
+// Large reports whether the repository has so many files that examining all takes long.
 func (r Repository) Large() bool {
 	info, err := os.Lstat(filepath.Join(r.Own, "index"))
 	return r.Own != "" && err == nil && info.Size() > largeIndex
 }
 
-// largeIndex is an index of some 50,000 files.
+// largeIndex is the size of an index with some 50,000 files.
 const largeIndex = 4 << 20
 
-// Bounds of what is saved of one repository.
+// Limits on what is saved of a repository.
 const (
-	maxFile    = 256 << 20 // bytes of a file: an index or packed refs
+	maxFile    = 256 << 20 // bytes of an index or packed refs
 	maxObjects = 5000      // loose objects
-	maxObject  = 4 << 20   // bytes of one of them, compressed
-	maxLoose   = 16 << 20  // and of all
-	fewObjects = 20        // that are read sooner than git is asked about them
+	maxObject  = 4 << 20   // bytes of one loose object, compressed
+	maxLoose   = 16 << 20  // bytes of all loose objects
+	fewObjects = 20        // objects read directly instead of by git
 )
 
-// The folders of a saved state, and the file with the notes of the program that saved it.
+// Folders in a saved state, and the file with its notes.
 const (
 	ownDir    = "own"
 	commonDir = "common"
@@ -83,7 +83,7 @@ var (
 	dirs = []string{"refs", "logs", "rebase-merge", "rebase-apply", "sequencer"}
 )
 
-// belongs reports whether a file of git's folder belongs to its state.
+// belongs reports whether a file in git's folder belongs to its state.
 func belongs(name string) bool {
 	first, rest, below := strings.Cut(name, "/")
 	switch {
@@ -101,14 +101,14 @@ func belongs(name string) bool {
 	return strings.HasPrefix(name, "sharedindex.") && !below
 }
 
-// Save is the state of a repository, the zero one being none, with notes that [Notes] gives back. Objects that
-// the index or the stash alone reach are in it, because git may remove them later.
+// Save returns the state of a repository, empty for the zero one, with notes for [Notes]. It includes
+// objects that only the index or the stash reach, because git may remove them later.
 func (r Repository) Save(notes []byte) ([]byte, error) {
 	return r.SaveBeyond(func() map[string]bool { return nil }, notes)
 }
 
-// SaveBeyond is Save without objects that HEAD has: a state is laid out beside its commit
-// or not at all. It asks for them where there are many.
+// SaveBeyond is Save without the objects in HEAD: a state is only restored beside its commit. It calls
+// committed if there are many objects.
 func (r Repository) SaveBeyond(committed func() map[string]bool, notes []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -126,7 +126,7 @@ func (r Repository) SaveBeyond(committed func() map[string]bool, notes []byte) (
 	return out.Bytes(), w.Close()
 }
 
-// part is a folder of git's that a state is made of.
+// part is a git folder that belongs to a state.
 type part struct{ name, dir string }
 
 func (r Repository) parts() []part {
@@ -171,7 +171,7 @@ func put(w *tar.Writer, name string, text []byte) error {
 	return err
 }
 
-// saveObjects adds the loose objects that the index and the stash name.
+// saveObjects adds the loose objects in the index and the stash.
 func (r Repository) saveObjects(w *tar.Writer, committed func() map[string]bool) error {
 	if r.Common == "" {
 		return nil
@@ -192,7 +192,7 @@ func (r Repository) saveObjects(w *tar.Writer, committed func() map[string]bool)
 	}
 	log, err := repofile.Own(filepath.Join(r.Common, "logs", "refs", "stash"), maxObject)
 	if err != nil {
-		return nil // nothing is stashed
+		return nil // no stash
 	}
 	for line := range strings.Lines(string(log)) {
 		if f := strings.Fields(line); len(f) > 1 {
@@ -204,21 +204,21 @@ func (r Repository) saveObjects(w *tar.Writer, committed func() map[string]bool)
 	return nil
 }
 
-// loose are the objects of a repository that are files of their own.
+// loose provides the loose objects of a repository.
 type loose struct {
 	dir   string
-	saved map[string]bool // those that were looked for
+	saved map[string]bool // those already tried
 	size  int
 	w     *tar.Writer
 }
 
-// listed lists the loose objects of an index, without those that HEAD has where there are many.
+// listed returns the objects in an index, without those in HEAD if there are many.
 func (l *loose) listed(index []byte, committed func() map[string]bool) (ids []string) {
 	there := l.list()
 	if len(there) == 0 {
 		return nil
 	}
-	_ = gitindex.Read(index, gitindex.OIDSize(index), "", func(e gitindex.Entry) { // one that git alone understands names nothing
+	_ = gitindex.Read(index, gitindex.OIDSize(index), "", func(e gitindex.Entry) { // an index that only git understands yields nothing
 		if id := e.OID(); there[id] {
 			ids = append(ids, id)
 		}
@@ -245,8 +245,8 @@ func (l *loose) list() map[string]bool {
 	return there
 }
 
-// save saves an object and returns it as git stores it; nil if it is not loose, saved
-// already or one too many.
+// save saves an object and returns it in git's form; nil if it is not loose, already saved, or beyond
+// the limit.
 func (l *loose) save(id string) ([]byte, error) {
 	if l.saved[id] || !isID(id, len(id)) || len(id) < 40 {
 		return nil, nil
@@ -260,8 +260,8 @@ func (l *loose) save(id string) ([]byte, error) {
 	return text, put(l.w, path.Join(commonDir, "objects", id[:2], id[2:]), text)
 }
 
-// reach saves a commit of the stash, or a tree, and what it holds. The first parent of
-// a commit is on a branch.
+// reach saves a commit of the stash, or a tree, with everything below. It skips a commit's first parent,
+// which is on a branch.
 func (l *loose) reach(id string, commit bool) error {
 	text, err := l.save(id)
 	if err != nil || text == nil {
@@ -320,10 +320,10 @@ func (l *loose) reachCommit(text string) error {
 	return nil
 }
 
-// errState is the error of a state that holds what no state does.
+// errState reports a state with invalid content.
 var errState = errors.New("the saved state of the repository is damaged")
 
-// Notes are those that a state was saved with.
+// Notes returns the notes of a saved state.
 func Notes(state []byte) ([]byte, error) {
 	r := tar.NewReader(bytes.NewReader(state))
 	if h, err := r.Next(); err != nil || h.Name != notesName {
@@ -332,7 +332,7 @@ func Notes(state []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Index is the index of the work tree in a saved state, nil if there is none.
+// Index returns the work tree's index in a saved state, or nil.
 func Index(state []byte) (index []byte) {
 	for r := tar.NewReader(bytes.NewReader(state)); ; {
 		h, err := r.Next()
@@ -348,7 +348,7 @@ func Index(state []byte) (index []byte) {
 	}
 }
 
-// Object is the content of an object that was saved with a state.
+// Object returns the content of an object in a saved state.
 func Object(state []byte, id string) ([]byte, error) {
 	if len(id) < 3 {
 		return nil, fs.ErrNotExist
@@ -375,8 +375,8 @@ func Object(state []byte, id string) ([]byte, error) {
 	}
 }
 
-// LayOut writes a saved state into git's folders of a copy, which hold nothing of a
-// state yet. Only names that belong to a state are written, and no links.
+// LayOut writes a saved state into the git folders of a copy, which must not contain a state yet. It
+// only writes names that belong to a state, and no links.
 func LayOut(state []byte, to Repository) error {
 	r := tar.NewReader(bytes.NewReader(state))
 	for {
@@ -409,15 +409,15 @@ func LayOut(state []byte, to Repository) error {
 	}
 }
 
-// Alone is a saved state of one work tree, as that of a repository of its own: without
-// linked work trees and objects, and with other notes.
+// Alone converts the saved state of one work tree into that of an independent repository: without linked
+// work trees and objects, and with other notes.
 func Alone(state, notes []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, own := tar.NewWriter(&out), make(map[string]bool)
 	if err := put(w, notesName, notes); err != nil {
 		return nil, err
 	}
-	for pass := range 2 { // what is the work tree's own counts for more than what is shared
+	for pass := range 2 { // the work tree's own files override shared ones
 		for r := tar.NewReader(bytes.NewReader(state)); ; {
 			h, err := r.Next()
 			if errors.Is(err, io.EOF) {
@@ -446,7 +446,7 @@ func Alone(state, notes []byte) ([]byte, error) {
 	return out.Bytes(), w.Close()
 }
 
-// Borrow has a repository read the objects of others, and write its own.
+// Borrow makes a repository read the objects of others, and write only its own.
 func (r Repository) Borrow(objects ...string) error {
 	info := filepath.Join(r.Common, "objects", "info")
 	if err := errors.Join(os.MkdirAll(info, 0o755), os.MkdirAll(filepath.Join(r.Common, "refs"), 0o755)); err != nil {
@@ -455,7 +455,7 @@ func (r Repository) Borrow(objects ...string) error {
 	return os.WriteFile(filepath.Join(info, "alternates"), []byte(strings.Join(objects, "\n")+"\n"), 0o644)
 }
 
-// Ignore has git overlook names in the copy, by patterns.
+// Ignore makes git ignore names in the copy, by patterns.
 func (r Repository) Ignore(patterns ...string) error {
 	file := filepath.Join(r.Common, "info", "exclude")
 	text, err := os.ReadFile(file)

@@ -13,9 +13,9 @@ import (
 	"coder/internal/record/undo/gitindex"
 )
 
-// staged lists the objects of the index that HEAD does not have. It reads the index and,
-// where something is staged, the trees of HEAD above that. If sure is false git has to be
-// asked: HEAD or one of its trees is in a pack, or the index does not name trees.
+// staged returns the objects in the index that HEAD does not have. It reads the index and, if something
+// is staged, the trees of HEAD above it. If sure is false, git must be asked: HEAD or a tree is in a
+// pack, or the index names no trees.
 func (r Repository) staged(index []byte) (ids []string, sure bool) {
 	size := gitindex.OIDSize(index)
 	trees, err := gitindex.ReadTrees(index, size)
@@ -38,7 +38,7 @@ func (r Repository) staged(index []byte) (ids []string, sure bool) {
 	return ids, err == nil
 }
 
-// headTree is the id of HEAD's tree, which has so many digits.
+// headTree returns the id of HEAD's tree, with the given number of digits.
 func (r Repository) headTree(digits int) (id string, ok bool) {
 	commit, ok := r.resolve("HEAD", digits)
 	if !ok {
@@ -49,10 +49,10 @@ func (r Repository) headTree(digits int) (id string, ok bool) {
 	return id, ok && isID(id, digits)
 }
 
-// maxRefs is how many names of names are followed.
+// maxRefs limits how many symbolic refs are followed.
 const maxRefs = 5
 
-// resolve is the object that a ref leads to.
+// resolve returns the object that a ref refers to.
 func (r Repository) resolve(ref string, digits int) (id string, ok bool) {
 	for range maxRefs {
 		dir := r.Common
@@ -93,7 +93,7 @@ func isID(id string, digits int) bool {
 	return err == nil && len(id) == digits
 }
 
-// loose is the body of an object that is a file of its own, nil if it is none of that type.
+// loose returns the body of a loose object of this type, or nil.
 func (r Repository) loose(id, kind string) []byte {
 	text, err := repofile.Below(r.Common).Read(path.Join("objects", id[:2], id[2:]), maxObject)
 	if err != nil {
@@ -119,13 +119,13 @@ func inflate(text []byte) ([]byte, error) {
 type headReader struct {
 	r     Repository
 	trees gitindex.Trees
-	same  map[string]bool // folders that are the same in both, with all below
-	files map[string]bool // objects that HEAD has elsewhere
+	same  map[string]bool // folders equal in both, with everything below
+	files map[string]bool // other objects in HEAD
 }
 
 const maxDepth = 1000
 
-// read compares a folder. It is false if a tree cannot be read.
+// read compares a folder. It returns false if a tree cannot be read.
 func (h *headReader) read(folder, id string, depth int) bool {
 	if h.trees[folder] == id {
 		h.same[folder] = true

@@ -1,6 +1,5 @@
-// Package session describes a session for lists, review and `/resume`. A
-// [Snapshot] is a projection in the OpenAI form, never the truth: it can be
-// rebuilt from the logs at any time.
+// Package session describes sessions for lists, review and `/resume`. A [Snapshot] is a projection in
+// the OpenAI form and never authoritative: it can be rebuilt from the logs at any time.
 package session
 
 import (
@@ -11,19 +10,19 @@ import (
 	"time"
 )
 
-// Head is what a list of sessions shows.
+// Head is the part of a session that a list shows.
 type Head struct {
 	ID      string    `json:"session_id"`
 	Created time.Time `json:"created_at"`
 	Updated time.Time `json:"updated_at"`
 	Meta    Meta      `json:"meta"`
 
-	// What you called it, in lists alone.
+	// The user's name for the session, only in lists.
 	Tags     []string `json:"tags,omitempty"`
 	Archived bool     `json:"archived,omitempty"`
 }
 
-// Meta says what a session was about.
+// Meta describes the subject of a session.
 type Meta struct {
 	Title string `json:"title"`
 	Agent string `json:"agent"`
@@ -32,9 +31,8 @@ type Meta struct {
 	Turns int    `json:"turns"`
 }
 
-// Snapshot is a whole session. Model, Tools and Messages are what a chat
-// completions request needs, and hold nothing such a server would refuse;
-// what is ours alone stands beside them.
+// Snapshot is a whole session. Model, Tools and Messages form a valid chat completions request, with
+// nothing that a server would reject; coder's own data is separate.
 type Snapshot struct {
 	Head
 	Model    string            `json:"model"`
@@ -42,14 +40,14 @@ type Snapshot struct {
 	Messages []json.RawMessage `json:"messages"`
 	Notes    []Note            `json:"message_notes,omitempty"`
 	Local    []Local           `json:"local,omitempty"`
-	At       uint64            `json:"at_seq"` // records after this one are not in the snapshot
+	At       uint64            `json:"at_seq"` // the newest record in the snapshot
 
-	// Observed says that it was made by somebody who does not work in the
-	// session: it never replaces one that knows more.
+	// Observed reports that its creator does not work in the session: it never replaces a snapshot with more
+	// records.
 	Observed bool `json:"-"`
 }
 
-// Note is what we know of one message beyond its OpenAI form.
+// Note is coder's data on a message beyond its OpenAI form.
 type Note struct {
 	Index       int       `json:"index"`
 	Time        time.Time `json:"timestamp"`
@@ -58,8 +56,8 @@ type Note struct {
 	Reminders   string    `json:"reminders,omitempty"`
 }
 
-// Local is a command of the program's own, which the model never saw. It came
-// before the message with index Before.
+// Local is one of coder's own commands, which the model never saw. It came before the message with index
+// Before.
 type Local struct {
 	Before int       `json:"before"`
 	Time   time.Time `json:"timestamp"`
@@ -68,19 +66,17 @@ type Local struct {
 	Output string    `json:"output"`
 }
 
-// A Store keeps snapshots, one per session, replaced whole.
-// Implementations pass [coder/testkit/sessiontest.TestStore].
+// A Store saves one snapshot per session, replaced as a whole. Implementations pass
+// [coder/testkit/sessiontest.TestStore].
 type Store interface {
-	// Save replaces the snapshot of s.ID. A reader sees the old one or the
-	// new one, never a mixture.
+	// Save replaces the snapshot of s.ID. A reader sees the old one or the new one, never a mixture.
 	Save(ctx context.Context, s Snapshot) error
 	// Load returns the snapshot of id, or [ErrNotFound].
 	Load(ctx context.Context, id string) (Snapshot, error)
-	// List yields the heads of all sessions, newest first, at a cost that does
-	// not depend on how long the sessions are. A broken snapshot is yielded as
-	// an error that names it, and the list goes on.
+	// List yields the heads of all sessions, newest first, at a cost independent of the sessions' length. It
+	// yields a damaged snapshot as an error that names it, and continues.
 	List(ctx context.Context) iter.Seq2[Head, error]
 }
 
-// ErrNotFound reports that there is no such session.
+// ErrNotFound reports an unknown session.
 var ErrNotFound = errors.New("no such session")

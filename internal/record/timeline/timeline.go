@@ -1,9 +1,8 @@
-// Package timeline is the one order of what happens in a session, and the only
-// writer of it. A record is numbered, stored, and shown afterwards, so nobody
-// ever sees a fact that could be lost; all who look on see the same order.
+// Package timeline defines the order of a session's events, and is their only writer. A record is
+// numbered, stored, and then shown, so nobody sees a fact that could be lost, and all observers see the
+// same order.
 //
-// A fact that happened is recorded even if the turn it belongs to has been
-// canceled.
+// A fact that happened is recorded even if its turn has been canceled.
 package timeline
 
 import (
@@ -17,24 +16,23 @@ import (
 	"coder/internal/core/event"
 )
 
-// ErrClosed reports that the timeline takes no more records.
+// ErrClosed reports that the timeline accepts no more records.
 var ErrClosed = errors.New("timeline is closed")
 
-// Options say how a timeline is opened.
+// Options configure a timeline.
 type Options struct {
-	// Now dates records that come without a time. Without it they keep none.
+	// Now dates records without a time. If nil, they stay without.
 	Now func() time.Time
-	// New says that the session has no records, so that nothing is read. If it
-	// has some after all, the first durable record meets [event.ErrConflict].
+	// New reports that the session has no records, so that nothing is read. If it has some, the first
+	// durable record fails with [event.ErrConflict].
 	New bool
-	// Mask, if set, is what nothing leaves out that must not be kept: keys. What is
-	// shown is masked as well.
+	// Mask, if set, removes what must not be saved, such as keys, from all records. Shown records are masked
+	// as well.
 	Mask event.Masker
-	// Seal, if set, is given every record that is about to be stored, numbered
-	// and dated, to sign it.
+	// Seal, if set, signs every record that is about to be stored, numbered and dated.
 	Seal func(*event.Record)
-	// Fold is shown every stored record, oldest first, while the session opens,
-	// so that resuming reads the logs once. An error from it ends Open.
+	// Fold receives every stored record, oldest first, while the session opens, so that resuming reads the
+	// logs once. An error from it ends Open.
 	Fold func(event.Record) error
 }
 
@@ -52,7 +50,7 @@ type Timeline struct {
 	closed bool
 }
 
-// Open claims session and continues it from what store holds.
+// Open claims session and continues it from the records in store.
 func Open(ctx context.Context, store event.Store, session string, o Options) (*Timeline, error) {
 	release, err := store.Claim(ctx, session)
 	if err != nil {
@@ -76,7 +74,7 @@ func Open(ctx context.Context, store event.Store, session string, o Options) (*T
 	return t, nil
 }
 
-// Close lets go of the session. Closing twice is harmless.
+// Close releases the session. Closing twice is harmless.
 func (t *Timeline) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,24 +85,24 @@ func (t *Timeline) Close() error {
 	return t.release()
 }
 
-// Last is the Seq of the newest stored record.
+// Last returns the Seq of the newest stored record.
 func (t *Timeline) Last() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last
 }
 
-// Through returns a Sink that passes each record through the timeline and then
-// to out. out must not emit to the timeline in turn.
+// Through returns a Sink that sends each record through the timeline and then to out. out must not emit
+// to the timeline.
 func (t *Timeline) Through(out event.Sink) event.Sink {
 	return event.SinkFunc(func(ctx context.Context, r event.Record) error {
 		return t.EmitAll(ctx, out, r)
 	})
 }
 
-// EmitAll stores the durable ones of rs in one step, then shows all of rs to
-// out with nothing in between. If they cannot be stored nobody sees any of them;
-// if out fails, the error is a [event.NotShownError].
+// EmitAll stores the durable records of rs in one step, then shows all of rs to out without
+// interruption. If storing fails, nobody sees any of them; if out fails, the error is an
+// [event.NotShownError].
 func (t *Timeline) EmitAll(ctx context.Context, out event.Sink, rs ...event.Record) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package typed keeps what a person types in a project: what was sent, to be
-// found again by searching, and what was not sent yet, to be there again
-// whatever ended the program. Keys are blotted out before anything is kept.
+// Package typed saves what a user types in a project: sent input, for search, and unsent drafts, so that
+// they survive the end of the program. Keys are masked before saving.
 package typed
 
 import (
@@ -23,30 +22,30 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// Limits of what is kept.
+// Limits on what is saved.
 const (
-	maxBytes = 2 << 20  // of what was sent
-	maxEntry = 64 << 10 // of one text sent; a longer one is not for searching
+	maxBytes = 2 << 20  // of sent input
+	maxEntry = 64 << 10 // of one sent text; longer ones are not for search
 	maxDraft = 8 << 20
 	maxAge   = 60 * 24 * time.Hour // of a draft
 )
 
-// Book is where it is kept: the folder of one workspace, and that of the project it is a part
-// of, where what is sent is kept for all of its parts. The zero Book keeps nothing.
+// Book is where input is saved: the folder of one workspace, and that of the project it belongs to,
+// which holds the sent input of all its workspaces. The zero Book saves nothing.
 type Book struct{ Dir, Project string }
 
-// Draft is what was typed and not sent.
+// Draft is input that was typed but not sent.
 type Draft struct {
-	Queue  []string `json:"queue,omitempty"` // sent while a turn ran, which has not heard of it
+	Queue  []string `json:"queue,omitempty"` // sent during a turn but not yet delivered
 	Text   string   `json:"text,omitempty"`
-	Pastes []string `json:"pastes,omitempty"` // what in these stands as one unit
-	Answer string   `json:"answer,omitempty"` // to a question that was open
-	// Question is the id of that one, Given what was answered to its first parts, and Mode
-	// the mode that was chosen at it, to count from the step after it.
+	Pastes []string `json:"pastes,omitempty"` // pasted texts that count as one unit
+	Answer string   `json:"answer,omitempty"` // answer to an open question
+	// Question is the id of that question, Given are the answers to its first parts, and Mode is the mode
+	// chosen in it, effective from the next step.
 	Question string   `json:"question,omitempty"`
 	Given    []string `json:"given,omitempty"`
 	Mode     string   `json:"mode,omitempty"`
-	By       int      `json:"by,omitempty"` // the process that it was typed in
+	By       int      `json:"by,omitempty"` // process it was typed in
 }
 
 // elsewhere reports whether it is being typed in another process.
@@ -54,15 +53,15 @@ func (d Draft) elsewhere() bool {
 	return d.By > 0 && d.By != os.Getpid() && !errors.Is(syscall.Kill(d.By, 0), syscall.ESRCH)
 }
 
-// Empty reports whether there is nothing in it.
+// Empty reports whether the draft is empty.
 func (d Draft) Empty() bool {
 	return strings.TrimSpace(d.Whole()) == "" && d.Mode == "" && len(d.Given) == 0
 }
 
-// Whole is all of it as one text.
+// Whole returns the draft as one text.
 func (d Draft) Whole() string { return strings.Join(d.Parts(), "\n") }
 
-// Parts are the texts that it is made of.
+// Parts returns the texts of the draft.
 func (d Draft) Parts() []string {
 	all := append(slices.Clone(d.Queue), d.Text, d.Answer)
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
@@ -74,12 +73,12 @@ type entry struct {
 
 func (b Book) path(name string) string { return filepath.Join(b.Dir, name) }
 
-// sent is the file of what is sent.
+// sent returns the file of sent input.
 func (b Book) sent() string { return filepath.Join(cmp.Or(b.Project, b.Dir), sentName) }
 
 const sentName = "sent.jsonl"
 
-// Add keeps a text that was sent.
+// Add saves a sent text.
 func (b Book) Add(text string) error {
 	if b.Dir == "" || strings.TrimSpace(text) == "" || len(text) > maxEntry {
 		return nil
@@ -101,7 +100,7 @@ func (b Book) Add(text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// shorten forgets the older half.
+// shorten removes the older half.
 func (b Book) shorten() error {
 	text, _, err := repofile.OwnHead(b.sent(), 2*maxBytes)
 	if err != nil {
@@ -112,8 +111,8 @@ func (b Book) shorten() error {
 	return atomicfile.Write(b.sent(), half, 0o600)
 }
 
-// Sent is what was sent, the newest last, each text once, then what a session was told
-// besides, and what was not sent, but for what is being typed in that session.
+// Sent returns the sent texts without duplicates, newest last, then the texts in told, and unsent drafts
+// except the one being typed in that session.
 func (b Book) Sent(session string, told ...string) (all []string) {
 	last := make(map[string]int)
 	add := func(text string) {
@@ -123,14 +122,14 @@ func (b Book) Sent(session string, told ...string) (all []string) {
 		last[text] = len(all)
 		all = append(all, text)
 	}
-	for _, file := range slices.Compact([]string{b.path(sentName), b.sent()}) { // in the folder there may be some of a time when it was no part
+	for _, file := range slices.Compact([]string{b.path(sentName), b.sent()}) { // the workspace's folder may have some from before it belonged to the project
 		if b.Dir == "" {
 			break
 		}
-		text, _, _ := repofile.OwnHead(file, 2*maxBytes) // there may be none yet
+		text, _, _ := repofile.OwnHead(file, 2*maxBytes) // the file may not exist yet
 		for line := range bytes.Lines(text) {
 			var e entry
-			if json.Unmarshal(line, &e) == nil { // else it was torn
+			if json.Unmarshal(line, &e) == nil { // otherwise the line is torn
 				add(e.Text)
 			}
 		}
@@ -153,8 +152,8 @@ func (b Book) Sent(session string, told ...string) (all []string) {
 	return slices.DeleteFunc(all, func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
-// Unsent is the session, of those that may be unless may is nil, in which something was typed
-// last and not sent, and when; "" if there is none.
+// Unsent returns the session with the newest unsent draft, among those that may accepts (nil accepts
+// all), and when it was typed; "" if there is none.
 func (b Book) Unsent(may func(session string) bool) (session string, when time.Time) {
 	if b.Dir == "" {
 		return "", time.Time{}
@@ -171,8 +170,7 @@ func (b Book) Unsent(may func(session string) bool) (session string, when time.T
 
 const draftEnding = ".draft"
 
-// Keep keeps the draft of a session in place of the one before. An empty one is
-// forgotten.
+// Keep saves the draft of a session, replacing the previous one. An empty one is removed.
 func (b Book) Keep(session string, d Draft) error {
 	switch {
 	case b.Dir == "":
@@ -187,7 +185,7 @@ func (b Book) Keep(session string, d Draft) error {
 	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
 		return fmt.Errorf("save the draft: %w", err)
 	}
-	if keyed := slices.IndexFunc(d.Given, func(s string) bool { return sanitize.Mask(s) != s }); keyed >= 0 { // it is asked for again
+	if keyed := slices.IndexFunc(d.Given, func(s string) bool { return sanitize.Mask(s) != s }); keyed >= 0 { // its question is asked again
 		d.Given, d.Text, d.Answer = d.Given[:keyed], strings.TrimPrefix(d.Text+"\n"+d.Answer, "\n"), ""
 	}
 	d.Text, d.Answer, d.Queue, d.Pastes = sanitize.Mask(d.Text), sanitize.Mask(d.Answer), slices.Clone(d.Queue), slices.Clone(d.Pastes)
@@ -200,18 +198,17 @@ func (b Book) Keep(session string, d Draft) error {
 	return atomicfile.Write(b.path(session+draftEnding), jsonx.Must(d), 0o600)
 }
 
-// Wanted is which draft is wanted beside a session's own.
+// Wanted selects which draft to use besides a session's own.
 type Wanted uint8
 
 const (
-	None Wanted = iota // none but its own
-	Left               // where it has none, one that was left
-	Last               // whichever was typed last
+	None Wanted = iota // only its own
+	Left               // without its own, an abandoned one
+	Last               // the newest one
 )
 
-// Draft is the draft of a session, or another that is wanted: the newest of those that may be
-// taken and nobody is typing, which is then no longer theirs. What it takes the place of is
-// found by searching.
+// Draft returns the draft of a session, or another wanted one: the newest that may accepts and nobody is
+// typing, which is then removed from its session. The draft that it replaces can be found by search.
 func (b Book) Draft(session string, wanted Wanted, may func(session string) bool, now time.Time) Draft {
 	if b.Dir == "" {
 		return Draft{}
@@ -233,7 +230,7 @@ func (b Book) Draft(session string, wanted Wanted, may func(session string) bool
 		switch {
 		case !ok || err != nil:
 		case id != session && now.Sub(info.ModTime()) > maxAge:
-			_ = os.Remove(b.path(e.Name())) // nobody came back for it
+			_ = os.Remove(b.path(e.Name())) // abandoned too long ago
 		case id != session && info.ModTime().After(when) && may(id) && !b.read(id).elsewhere():
 			newest, when = id, info.ModTime()
 		}
@@ -242,16 +239,15 @@ func (b Book) Draft(session string, wanted Wanted, may func(session string) bool
 		return own
 	}
 	for _, text := range own.Parts() {
-		_ = b.Add(text) // it is there again, and not lost
+		_ = b.Add(text) // still found by search, so not lost
 	}
 	d := b.read(newest)
 	_ = os.Remove(b.path(newest + draftEnding)) // else it is offered again
 	text := Draft{Text: d.Text, Answer: d.Answer}
-	return Draft{Queue: d.Queue, Text: text.Whole(), Pastes: d.Pastes} // an answer is to no other question
+	return Draft{Queue: d.Queue, Text: text.Whole(), Pastes: d.Pastes} // an answer fits no other question
 }
 
-// Forget forgets drafts that say text, of those sessions that may be: it has been sent
-// elsewhere.
+// Forget removes drafts equal to text, of sessions that may accepts: the text was sent elsewhere.
 func (b Book) Forget(text string, may func(session string) bool) {
 	text = strings.TrimSpace(text)
 	if b.Dir == "" || text == "" {

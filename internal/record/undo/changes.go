@@ -16,12 +16,12 @@ import (
 	"coder/internal/tool"
 )
 
-// maxListed is how many changes of one call are put on record one by one. More
-// are recorded as one, from tree to tree.
+// maxListed limits the changes of one call that are recorded individually. More are recorded as one
+// change, from tree to tree.
 const maxListed = 1000
 
-// treeChanges tells what became of all files since the tree of that name, by the
-// end of a command. What changed while we looked is not the command's work.
+// treeChanges returns the changes of all files since the named tree, up to the end of a command. Changes
+// made during the scan are not the command's.
 func (k *Keeper) treeChanges(ctx context.Context, kept tool.Kept) ([]event.FileChange, error) {
 	name := kept.Tree
 	before := k.open[name] // from memory if a call began with it
@@ -40,7 +40,7 @@ func (k *Keeper) treeChanges(ctx context.Context, kept tool.Kept) ([]event.FileC
 	if err != nil {
 		return nil, err
 	}
-	// Another program may have changed a file before it was read.
+	// Another program may have changed a file before the scan read it.
 	k.counted.add(k.feed.Counted())
 	looked := sync.OnceValue(k.ws.FileTime)
 	changes := slices.DeleteFunc(k.changed(ctx, before, after), func(c event.FileChange) bool {
@@ -72,7 +72,7 @@ func (k *Keeper) treeChanges(ctx context.Context, kept tool.Kept) ([]event.FileC
 	return append([]event.FileChange{whole}, doubted...), nil
 }
 
-// doubt marks the changes that may not be the work of the call, and returns them.
+// doubt marks and returns the changes that may not come from the call.
 func (k *Keeper) doubt(kept tool.Kept, after *tree, changes []event.FileChange) (doubted []event.FileChange) {
 	if len(changes) == 0 || !runsAnything(kept.Effects) {
 		return nil
@@ -90,7 +90,7 @@ func (k *Keeper) doubt(kept tool.Kept, after *tree, changes []event.FileChange) 
 		n := after.find(rel)
 		all := []string{rel}
 		if n != nil && len(names[n.stamp.ino]) > 0 {
-			all = names[n.stamp.ino] // a file with several names is touched by each of them
+			all = names[n.stamp.ino] // a file with several names is touched through any of them
 		}
 		own := slices.ContainsFunc(all, func(rel string) bool { return by(rel).Any })
 		switch {
@@ -108,7 +108,7 @@ func (k *Keeper) doubt(kept tool.Kept, after *tree, changes []event.FileChange) 
 	return doubted
 }
 
-// namesOfOne are the changed names of each file that has several.
+// namesOfOne returns the changed names of each file that has several.
 func namesOfOne(after *tree, changes []event.FileChange) map[uint64][]string {
 	all := make(map[uint64][]string)
 	for _, c := range changes {
@@ -120,8 +120,8 @@ func namesOfOne(after *tree, changes []event.FileChange) map[uint64][]string {
 	return all
 }
 
-// modeOfOthers reports whether a file has another mode, though commands did nothing to its
-// names but write: that leaves the mode as it was.
+// modeOfOthers reports whether a file's mode changed although commands only wrote to its names, which
+// does not change the mode.
 func modeOfOthers(c event.FileChange, names []string, by func(rel string) tool.Touch) bool {
 	return kindOf(c.Before) == isFile && kindOf(c.After) == isFile && c.Before.Mode != c.After.Mode &&
 		!slices.ContainsFunc(names, func(rel string) bool {
@@ -130,8 +130,8 @@ func modeOfOthers(c event.FileChange, names []string, by func(rel string) tool.T
 		})
 }
 
-// changedSince reports whether a file was changed after its folder was listed. Its content
-// was read later and may be the changed one.
+// changedSince reports whether a file changed after its folder was listed. Its content was read later
+// and may be the changed one.
 func (k *Keeper) changedSince(n *node, rel string) bool {
 	if n == nil || n.hash == dirHash {
 		return false
@@ -140,7 +140,7 @@ func (k *Keeper) changedSince(n *node, rel string) bool {
 	return err == nil && (info.Size() != n.stamp.size || disk.StampOf(info).Changed != n.stamp.ctime)
 }
 
-// changed turns the difference of two trees into what happened to files.
+// changed converts the difference of two trees into file changes.
 func (k *Keeper) changed(ctx context.Context, a, b *tree) (list []event.FileChange) {
 	pairs := compare(a, b)
 	var dirs []string
@@ -163,15 +163,15 @@ func (k *Keeper) changed(ctx context.Context, a, b *tree) (list []event.FileChan
 		switch {
 		case p.after == nil:
 			if !k.gone(&c.After) {
-				continue // out of sight
+				continue // hidden
 			}
 		case p.before == nil && (blind(p.path()) || !a.saw(p.dir)):
 			if p.after.hash == dirHash || p.after.stamp.last().UnixNano() < a.at {
-				continue // it was there, out of sight
+				continue // it existed, hidden
 			}
-			c.Before.Lost = true // or may have been
+			c.Before.Lost = true // or may have existed
 		case p.before == nil && p.after.hash == dirHash && k.hides(b, p.path()):
-			continue // as all that is in it
+			continue // like everything in it
 		case p.before == nil:
 		case p.before.lost && p.after.lost: // their stamps differ
 		case k.same(ctx, c.Before, c.After):
@@ -182,7 +182,7 @@ func (k *Keeper) changed(ctx context.Context, a, b *tree) (list []event.FileChan
 	return list
 }
 
-// hides reports whether a folder holds something, and nothing but what is ignored.
+// hides reports whether a folder is not empty but contains only ignored files.
 func (k *Keeper) hides(t *tree, dir string) bool {
 	there, _, err := k.ws.ReadDir(dir, 1)
 	if err != nil || len(there) == 0 {
@@ -197,11 +197,11 @@ func (k *Keeper) hides(t *tree, dir string) bool {
 	return true
 }
 
-// gone reports whether a file that was there is no more, and describes what has
-// come in its place if that is something we do not keep.
+// gone reports whether a file no longer exists, and describes what replaced it, if that is something not
+// saved.
 func (k *Keeper) gone(now *event.FileState) bool {
 	if _, err := k.ws.Resolve(now.Path); err != nil {
-		return false // its tree is not one of the workspace any more
+		return false // its tree is no longer part of the workspace
 	}
 	if k.ws.Direct(now.Path) != nil {
 		return true
@@ -220,13 +220,13 @@ func lies(rel, dir string) bool {
 	return dir == "." && !path.IsAbs(rel) || strings.HasPrefix(rel, dir+"/")
 }
 
-// reveals reports whether a new ignore file takes back what others ignore.
+// reveals reports whether a new ignore file un-ignores files.
 func (k *Keeper) reveals(rel string) bool {
 	text, _, err := k.ws.ReadFile(rel, small)
 	return err != nil || bytes.HasPrefix(text, []byte("!")) || bytes.Contains(text, []byte("\n!"))
 }
 
-// Files lists all files and directories of a tree that was kept, in no order.
+// Files returns all files and directories of a saved tree, in no order.
 func (k *Keeper) Files(ctx context.Context, name string) (list []event.FileState, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -243,7 +243,7 @@ func (k *Keeper) Files(ctx context.Context, name string) (list []event.FileState
 	return list, nil
 }
 
-// Expand lists the changes that were recorded as one.
+// Expand returns the individual changes behind a change recorded as one.
 func (k *Keeper) Expand(ctx context.Context, c event.FileChange) ([]event.FileChange, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -264,8 +264,8 @@ func (k *Keeper) expand(ctx context.Context, c event.FileChange) ([]event.FileCh
 	if err != nil {
 		return nil, err
 	}
-	// What was ignored then cannot be looked up any more, so what may have been
-	// counts as lost.
+	// Whether a file was ignored then cannot be determined any more, so any that may have been counts as
+	// lost.
 	var list []event.FileChange
 
 	pairs := compare(a, b)

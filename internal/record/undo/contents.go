@@ -15,42 +15,40 @@ import (
 	"coder/internal/record/undo/blob"
 )
 
-// StoreOptions say how a Store behaves. The zero value is fine.
+// StoreOptions configure a Store. The zero value is valid.
 type StoreOptions struct {
-	Quota  int64                    // bytes on the disk, of each of both parts
-	NoSync bool                     // do not wait for the disk
-	Now    func() time.Time         // tells when a content was last of use
-	On     func(*os.Root) disk.Disk // what is written to; may be nil
-	// Private is the folder for contents that may hold secrets, outside of what
-	// commands see. Without one such contents are not kept.
+	Quota  int64                    // bytes on disk, for each of the two parts
+	NoSync bool                     // do not sync to disk
+	Now    func() time.Time         // dates the last use of a content
+	On     func(*os.Root) disk.Disk // wraps the directory for writes; may be nil
+	// Private is the folder for contents that may hold secrets, outside of what commands see. Without it
+	// such contents are not saved.
 	Private string
-	// IsSecret, which may be nil, reports by its name whether a file may hold
-	// secrets, beside those that usually do.
+	// IsSecret, if not nil, reports by name whether a file may hold secrets, in addition to the usual ones.
 	IsSecret func(name string) bool
 }
 
-// Store keeps the contents of files: those that may hold secrets in a folder of
-// their own, by the names of the files and by what they hold.
+// Store saves file contents. Contents that may hold secrets, judging by the file's name and content, are
+// in a separate folder.
 type Store struct {
 	shared, private *blob.Store
-	// starts holds what sessions begin with, a file for each. No undo counts on it. It may
-	// hold secrets; nil without a private folder.
+	// starts holds the initial states of sessions, one file each. Undo does not rely on it. It may hold
+	// secrets; nil without a private folder.
 	starts *blob.Folder
 	o      StoreOptions
 
 	mu    sync.Mutex        // guards the fields below
-	moved []string          // contents of private that may lie in shared, too
-	read  map[string]*start // the starts that were read, by name
+	moved []string          // contents of private that may also be in shared
+	read  map[string]*start // starts already read, by name
 }
 
-// errNoPrivate is the error of a content that may hold secrets and has no place.
+// errNoPrivate reports that a content may hold secrets and there is no private folder.
 var errNoPrivate = errors.New("no place outside the workspace for files that may hold secrets")
 
-// maxStarts is how many bytes are kept of what sessions begin with.
+// maxStarts limits the bytes of all starts.
 const maxStarts = 128 << 20
 
-// OpenStore returns the store in dir. It touches nothing: the directory is made
-// when there is something to put into it.
+// OpenStore returns the store in dir. It creates nothing: the first content creates the directory.
 func OpenStore(dir string, o StoreOptions) *Store {
 	each := blob.Options{Quota: o.Quota, NoSync: o.NoSync, Now: o.Now, On: o.On}
 	s := &Store{shared: blob.Open(dir, each), o: o}
@@ -62,7 +60,7 @@ func OpenStore(dir string, o StoreOptions) *Store {
 	return s
 }
 
-// Put keeps the content of a file, as [blob.Store.Put] does.
+// Put saves the content of a file, as [blob.Store.Put] does.
 func (s *Store) Put(name string, content io.ReadSeeker) (hash string, err error) {
 	if !s.isSecret(name, content) {
 		return s.shared.Put(content)
@@ -81,11 +79,10 @@ func (s *Store) Put(name string, content io.ReadSeeker) (hash string, err error)
 	return hash, err
 }
 
-// treeFile stands for the name of a tree, which holds names alone.
+// treeFile stands for a tree's file name, whose content is only names.
 const treeFile = "\x00tree"
 
-// isSecret reports whether a content may hold secrets. Of a long one only the
-// beginning is looked at.
+// isSecret reports whether a content may hold secrets. It only examines the start of a long one.
 func (s *Store) isSecret(name string, content io.ReadSeeker) bool {
 	switch {
 	case name == treeFile:
@@ -100,7 +97,7 @@ func (s *Store) isSecret(name string, content io.ReadSeeker) bool {
 	return err == nil && secret.Shapes().Text(string(head)) != string(head)
 }
 
-// each calls do for both stores.
+// each calls do for both parts.
 func (s *Store) each(do func(*blob.Store)) {
 	do(s.shared)
 	if s.private != nil {
@@ -108,12 +105,12 @@ func (s *Store) each(do func(*blob.Store)) {
 	}
 }
 
-// Has reports whether a content is kept.
+// Has reports whether a content is saved.
 func (s *Store) Has(hash string) bool {
 	return s.shared.Has(hash) || s.private != nil && s.private.Has(hash)
 }
 
-// made are the parts of the store that have contents.
+// made returns the parts of the store that have contents.
 func (s *Store) made() (parts []*blob.Store) {
 	s.each(func(b *blob.Store) {
 		if b.Exists() {
@@ -150,8 +147,8 @@ func (s *Store) Prune(need int64, pinned func(hash string) bool) {
 	s.each(func(b *blob.Store) { b.Prune(need, pinned) })
 }
 
-// Commit makes everything put in so far last. Contents that may hold secrets and
-// were kept with the others before are theirs no more.
+// Commit makes everything put so far durable. It also drops contents that may hold secrets from the
+// shared part, if they were saved there before.
 func (s *Store) Commit() (err error) {
 	s.each(func(b *blob.Store) { err = errors.Join(err, b.Commit()) })
 	s.mu.Lock()
@@ -165,7 +162,7 @@ func (s *Store) Commit() (err error) {
 	return err
 }
 
-// Close lets the directories go.
+// Close closes the directories.
 func (s *Store) Close() (err error) {
 	s.each(func(b *blob.Store) { err = errors.Join(err, b.Close()) })
 	if s.starts != nil {

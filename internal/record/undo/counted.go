@@ -7,27 +7,27 @@ import (
 	"coder/internal/tool"
 )
 
-// counted is what all programs did to files, look by look, as the system counted it.
+// counted holds the operations of all programs on files, as reported by the system, per scan.
 type counted struct {
 	looks []map[string]workspace.Ops
-	gone  int // looks that are forgotten
-	files int // in looks
+	gone  int // number of dropped scans
+	files int // total entries in looks
 }
 
-// How much is remembered: a command that ran while more happened is not told apart from
-// others that wrote the same files.
+// Limits of the memory: if more happened while a command ran, it cannot be distinguished from others
+// that wrote the same files.
 const (
 	maxLooks   = 256
 	maxCounted = 1 << 17
 )
 
-// mark is the present moment, for [counted.both]. It is never zero.
+// mark returns the current position, for [counted.both]. It is never zero.
 func (c *counted) mark() int { return c.gone + len(c.looks) + 1 }
 
-// add takes in what was counted until a look at the files.
+// add adds the operations counted up to a scan.
 func (c *counted) add(ch workspace.Changes) {
 	switch {
-	case ch.All: // what was counted before is not all
+	case ch.All: // earlier counts are incomplete
 		c.gone, c.looks, c.files = c.gone+len(c.looks)+1, nil, 0
 	case len(ch.Ops) > 0:
 		c.looks, c.files = append(c.looks, ch.Ops), c.files+len(ch.Ops)
@@ -38,9 +38,9 @@ func (c *counted) add(ch workspace.Changes) {
 	}
 }
 
-// both tells of a file, by its names, whether more was done to it since a moment than
-// commands can have done, by what they touched: then another program wrote it, too. Where
-// nothing is known it is false.
+// both returns a function that reports whether the operations on a file, under any of its names, exceed
+// what commands can have done according to by: then another program wrote it, too. If this is unknown,
+// it returns false.
 func (c *counted) both(since int, by func(rel string) tool.Touch) func(names ...string) bool {
 	all := make(map[string]workspace.Ops)
 	if at := since - 1 - c.gone; since > 0 && at >= 0 {
@@ -68,11 +68,11 @@ func (c *counted) both(since int, by func(rel string) tool.Touch) func(names ...
 	}
 }
 
-// mostMoves is how often a file may have been moved while it was open.
+// mostMoves limits the moves of a file while it was open.
 const mostMoves = 4
 
-// closes is how often commands can have closed a file at most: as often as they opened it,
-// under this name or under one that it had while it was open.
+// closes returns how often commands can have closed a file at most: as often as they opened it, under
+// this name or another one that it had meanwhile.
 func closes(rel string, all map[string]workspace.Ops, by func(string) tool.Touch, moves int) int {
 	n := by(rel).Opened
 	for _, from := range all[rel].From {

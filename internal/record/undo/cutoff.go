@@ -11,12 +11,10 @@ import (
 	"coder/internal/core/event"
 )
 
-// A command is cut off when the program ends before it does. What it changed is
-// then not on record; it must be worked out from the files as they were before
-// it and as they are now, less what is known to be the work of others.
+// A command is cut off when coder ends before it does. Its changes are then not recorded; they must be
+// derived from the files before it and now, without changes known to be from others.
 
-// observe takes in how files were found by a call. That is what the commands
-// which had been cut off by then had left.
+// observe records the file states that a call found: what commands cut off until then had left.
 func (h *History) observe(seq uint64, states []event.FileState) {
 	for _, c := range h.cut {
 		if c.end < seq {
@@ -25,8 +23,7 @@ func (h *History) observe(seq uint64, states []event.FileState) {
 	}
 }
 
-// resolveCutOff takes in that the calls without an end will have none: whoever undoes
-// waits until no call is under way.
+// resolveCutOff settles calls without a completion, since undo only starts when no call is running.
 func (h *History) resolveCutOff() {
 	open := slices.Collect(maps.Values(h.calls))
 	slices.SortFunc(open, func(a, b *call) int { return cmp.Compare(a.seq, b.seq) })
@@ -43,7 +40,7 @@ func (h *History) resolveCutOff() {
 	}
 }
 
-// observe notes how files were found for the first time after the call.
+// observe records the first state found of each file after the call.
 func (c *call) observe(states []event.FileState) {
 	if c.tree == "" {
 		return
@@ -58,7 +55,7 @@ func (c *call) observe(states []event.FileState) {
 	}
 }
 
-// expandLink lists what stands behind a link that is about all files.
+// expandLink returns the individual changes behind a link that stands for all files.
 func (k *Keeper) expandLink(ctx context.Context, l link) (list []link, err error) {
 	if !strings.HasPrefix(l.before.Hash, treePrefix) {
 		return []link{l}, nil
@@ -82,7 +79,7 @@ func (k *Keeper) expandLink(ctx context.Context, l link) (list []link, err error
 	return list, err
 }
 
-// since tells what is different now from before a call.
+// since returns what is different now from before a call.
 func (k *Keeper) since(ctx context.Context, c *call) ([]event.FileChange, error) {
 	t, err := k.loadTree(ctx, c.tree)
 	if err != nil {

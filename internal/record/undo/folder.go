@@ -9,18 +9,17 @@ import (
 	"strings"
 )
 
-// folder is what a directory holds, in the order of names. There may be very
-// many things in all folders together, so they are packed: a file takes up its
-// name and about forty bytes. It is not changed once it is part of a tree; the
-// nil *folder holds nothing.
+// folder is the content of a directory, sorted by name. All folders together may have very many entries,
+// so they are packed: a file takes its name and about forty bytes. It is immutable once part of a tree;
+// the nil *folder is empty.
 type folder struct {
-	packed string   // of each node its name and its stamp, see appendStamped
-	ends   []uint32 // where each ends
-	hashes []string // of each, as packHash writes it
-	flags  []byte   // of each, see nodeLost and so on; nil if none has any
+	packed string   // name and stamp of each node, see appendStamped
+	ends   []uint32 // end of each in packed
+	hashes []string // hash of each, see packHash
+	flags  []byte   // flags of each, see nodeLost and so on; nil if all are zero
 
-	shared  bool // a file in it has other names too, by which it may change
-	foreign bool // a file in it is of another file system, whose time is not known
+	shared  bool // some file in it has other names, through which it may change
+	foreign bool // some file in it is on another file system, whose time is unknown
 }
 
 func (f *folder) len() int {
@@ -30,8 +29,7 @@ func (f *folder) len() int {
 	return len(f.ends)
 }
 
-// stamped is the name and stamp of a node, packed: two nodes are the same in
-// both if it is the same.
+// stamped returns the packed name and stamp of a node; equal nodes have equal ones.
 func (f *folder) stamped(i int) string {
 	from := uint32(0)
 	if i > 0 {
@@ -81,7 +79,7 @@ func (f *folder) flag(i int) byte {
 	return f.flags[i]
 }
 
-// setFlag sets a flag of a folder that is being made.
+// setFlag sets a flag in a folder under construction.
 func (f *folder) setFlag(i int, flag byte) {
 	if f.flags == nil {
 		f.flags = make([]byte, len(f.ends))
@@ -102,7 +100,7 @@ func (f *folder) index(name string) (int, bool) {
 	return i, i < f.len() && f.name(i) == name
 }
 
-// find is the node of a name, nil if there is none.
+// find returns the node with this name, or nil.
 func (f *folder) find(name string) *node {
 	i, ok := f.index(name)
 	if !ok {
@@ -123,8 +121,7 @@ func (f *folder) equals(g *folder) bool {
 	return true
 }
 
-// with returns what f becomes by edits in the directory; of several for one
-// name the last counts.
+// with returns f after edits in the directory; the last of several for one name counts.
 func (f *folder) with(edits []edit) *folder {
 	slices.SortStableFunc(edits, func(a, b edit) int { return strings.Compare(path.Base(a.path), path.Base(b.path)) })
 	var b packer
@@ -151,7 +148,7 @@ func (f *folder) with(edits []edit) *folder {
 	return b.folder()
 }
 
-// close returns f with the directory of that name marked as not listed.
+// close returns f with the named directory marked as not listed.
 func (f *folder) close(name string) *folder {
 	i, ok := f.index(name)
 	if !ok || f.flag(i)&nodeClosed != 0 {
@@ -163,7 +160,7 @@ func (f *folder) close(name string) *folder {
 	return &next
 }
 
-// packer makes folders. What it used for one it uses again for the next.
+// packer builds folders and reuses its memory.
 type packer struct {
 	packed []byte
 	ends   []uint32
@@ -188,7 +185,7 @@ func (p *packer) folder() *folder {
 	return f
 }
 
-// packHash writes a hash in few bytes: how, and the bytes its digits stand for.
+// packHash encodes a hash compactly: its kind, and the bytes of its digits.
 func packHash(hash string) string {
 	switch hash {
 	case "":
@@ -207,7 +204,7 @@ func packHash(hash string) string {
 	return packedOwn + string(raw)
 }
 
-// What packHash begins with, and what it makes of a directory's.
+// Prefixes of packHash, and its result for a directory.
 const (
 	packedText = string(rune(hashText))
 	packedOwn  = string(rune(hashOwn))

@@ -26,44 +26,42 @@ import (
 	"coder/internal/record/undo/gitindex"
 )
 
-// gitPatience is how long git may take for one thing.
+// gitPatience is the time limit for one git operation.
 const gitPatience = 30 * time.Second
 
-// maxIndex is how large an index is read.
+// maxIndex limits the size of an index.
 const maxIndex = 256 << 20
 
-// repo is the git work tree that holds the workspace. Its files that are as git
-// has them need not be kept again. We read the index ourselves and ask git for
-// attributes and objects only, so that no filter, hook or monitor of the
-// repository is ever run, no lock taken and nothing written. The nil *repo
-// knows nothing.
+// repo is the git work tree that contains the workspace. Files that git has unchanged need not be saved
+// again. coder reads the index itself and asks git only for attributes and objects, so that no filter,
+// hook or monitor of the repository runs, no lock is taken and nothing is written. The nil *repo has no
+// files.
 type repo struct {
 	root   string // of the workspace whose files these are: "." or a path
-	dir    string // the same, for git
+	dir    string // the same, as git's directory
 	prefix string // of it in the work tree: "" or "a/b/"
-	top    string // of the work tree
-	git    string // the folder with the index
+	top    string // top of the work tree
+	git    string // folder of the index
 	door   program.Door
 
 	index     gitindex.Source
 	works     bool // git has answered before
-	assumed   bool // files were named by git's objects before it answered
+	assumed   bool // files were named by git's objects before git answered
 	ends      lineEnds
-	batch     *catFiles       // running; see release
-	committed map[string]bool // objects of the files that HEAD has, while it cannot be another
+	batch     *catFiles       // a running process; see release
+	committed map[string]bool // objects of the files in HEAD, while HEAD cannot change
 }
 
-// lineEnds is what is known about git's changing the ends of lines between its
-// objects and the work tree.
+// lineEnds is what is known about git changing line ends between its objects and the work tree.
 type lineEnds uint8
 
 const (
 	endsUnknown lineEnds = iota
-	endsStay             // of all files asked about so far
+	endsStay             // for all files asked about so far
 	endsMayChange
 )
 
-// repoOf is the repository that a file may belong to, nil if there is none.
+// repoOf returns the repository that a file may belong to, or nil.
 func (k *Keeper) repoOf(name string) (best *repo) {
 	for _, r := range k.repos {
 		if lies(name, r.root) && (best == nil || len(r.root) > len(best.root)) {
@@ -73,10 +71,10 @@ func (k *Keeper) repoOf(name string) (best *repo) {
 	return best
 }
 
-// name is what the file is called in the repository's part of the workspace.
+// name returns the file's path within the repository's part of the workspace.
 func (r *repo) name(rel string) string { return strings.TrimPrefix(rel, r.root+"/") }
 
-// release ends the processes that asking git for contents may have started.
+// release ends processes started to read contents from git.
 func (k *Keeper) release() {
 	for _, r := range k.repos {
 		r.release()
@@ -107,7 +105,7 @@ func (r *repo) command(ctx context.Context, args ...string) *program.Cmd {
 	return cmd
 }
 
-// usable reports whether git can be asked about this repository at all.
+// usable reports whether git can be used for this repository.
 func (r *repo) usable(ctx context.Context) bool {
 	if r == nil {
 		return false
@@ -120,15 +118,15 @@ func (r *repo) usable(ctx context.Context) bool {
 	return r.works
 }
 
-// converted are the attributes by which git changes a file between the work
-// tree and its objects in ways that cannot be told from the file's size.
+// converted are attributes with which git changes a file between work tree and object in ways that the
+// file's size does not reveal.
 var converted = []string{"filter", "working-tree-encoding", "ident"}
 
-// ending are the attributes by which it changes the ends of lines.
+// ending are the attributes that change line ends.
 var ending = []string{"text", "eol", "crlf"}
 
-// converts reports which of the given files git does not store as they are,
-// line ends aside: see restoreEnds.
+// converts reports which of the given files git does not store unchanged, apart from line ends: see
+// restoreEnds.
 func (r *repo) converts(ctx context.Context, names iter.Seq[string]) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
@@ -146,7 +144,7 @@ func (r *repo) converts(ctx context.Context, names iter.Seq[string]) (map[string
 			ends = endsMayChange
 		}
 	}
-	// What git is told and what it says may be much, so neither is held.
+	// Git's input and output may be large, so neither is buffered.
 	cmd := r.command(ctx, slices.Concat([]string{"check-attr", "-z", "--stdin"}, converted, ending)...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -163,7 +161,7 @@ func (r *repo) converts(ctx context.Context, names iter.Seq[string]) (map[string
 					break
 				}
 			}
-			_ = w.Flush() // if git ended, it says why
+			_ = w.Flush() // if git ended, its exit status tells why
 			in.Close()
 		})
 		for {
@@ -187,7 +185,7 @@ func (r *repo) converts(ctx context.Context, names iter.Seq[string]) (map[string
 	return not, nil
 }
 
-// piped runs a command and has what it prints read to the end.
+// piped runs a command and reads its output to the end.
 func piped(cmd *program.Cmd, read func(out *bufio.Reader) error) error {
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -198,17 +196,17 @@ func piped(cmd *program.Cmd, read func(out *bufio.Reader) error) error {
 	}
 	err = read(bufio.NewReaderSize(out, 64<<10))
 	if err != nil {
-		_ = cmd.Process.Kill() // nobody listens any more
+		_ = cmd.Process.Kill() // its output is no longer needed
 	}
 	return errors.Join(err, cmd.Wait())
 }
 
-// convertsAll reports whether git changes line ends though no attribute says so.
+// convertsAll reports whether git changes line ends without an attribute.
 func (r *repo) convertsAll(ctx context.Context) bool {
 	out, err := r.command(ctx, "config", "--get", "core.autocrlf").Output()
 	var exit *program.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
-		return false // it is not set
+		return false // not set
 	}
 	return err != nil || strings.TrimSpace(string(out)) != "false"
 }
@@ -218,7 +216,7 @@ func isObject(oid string) bool {
 	return err == nil && len(oid) >= 2*sha1.Size
 }
 
-// gitHash is the object id that git gives to a content, in the manner of oid.
+// gitHash returns git's object id of a content, with the hash of oid.
 func gitHash(oid string, content io.ReadSeeker, size int64) (string, error) {
 	var sum hash.Hash
 	if len(oid) == 2*sha1.Size {
@@ -236,7 +234,7 @@ func gitHash(oid string, content io.ReadSeeker, size int64) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// content is what the file described by s held, from git's objects.
+// content returns the content of the file described by s from git's objects.
 func (r *repo) content(ctx context.Context, s event.FileState) ([]byte, error) {
 	if r == nil {
 		return nil, errNoRepo
@@ -256,7 +254,7 @@ func (r *repo) content(ctx context.Context, s event.FileState) ([]byte, error) {
 	return restoreEnds(data, s.Size)
 }
 
-// release ends the git process that content may have started.
+// release ends the git process started by content.
 func (r *repo) release() {
 	if r == nil {
 		return
@@ -267,15 +265,15 @@ func (r *repo) release() {
 	}
 	r.batch.in.Close()
 	r.batch.silent.Stop()
-	r.batch.cancel() // it has nothing to finish
+	r.batch.cancel() // nothing is lost
 	_ = r.batch.cmd.Wait()
 	r.batch = nil
 }
 
 var errOtherForm = errors.New("git stores the file in another form")
 
-// restoreEnds gives data the line ends it had in the work tree, where it took
-// size bytes: git may have shortened them, all or none.
+// restoreEnds restores the line ends that data had in the work tree, where its size was size: git may
+// have shortened all or none of them.
 func restoreEnds(data []byte, size int64) ([]byte, error) {
 	if int64(len(data)) == size {
 		return data, nil
@@ -294,11 +292,11 @@ func restoreEnds(data []byte, size int64) ([]byte, error) {
 	return long, nil
 }
 
-// catFiles is a git process that hands out objects.
+// catFiles is a git process that returns objects.
 type catFiles struct {
 	cmd    *program.Cmd
 	cancel context.CancelFunc
-	silent *time.Timer // runs out when git does not answer
+	silent *time.Timer // fires when git does not answer
 	in     io.WriteCloser
 	out    *bufio.Reader
 }
@@ -326,7 +324,7 @@ func (c *catFiles) read(oid string, size int64) ([]byte, error) {
 	if !isObject(oid) {
 		return nil, fmt.Errorf("%q is not an object id", oid)
 	}
-	c.silent.Reset(gitPatience) // for each answer, however many are asked for
+	c.silent.Reset(gitPatience) // a new limit for each answer
 	if _, err := io.WriteString(c.in, oid+"\n"); err != nil {
 		return nil, err
 	}

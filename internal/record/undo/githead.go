@@ -17,19 +17,18 @@ import (
 	"coder/internal/core/event"
 )
 
-// Most files of a work tree are as the last commit has them. A tree of nothing
-// but such files needs no blob: it is named by the commit's own tree and by the
-// modes that git does not know,
+// Most files of a work tree equal the last commit. A tree with only such files needs no blob: its name
+// consists of the commit's own tree and the modes that git does not record,
 //
 //	head:<object id>,<mode of files>,<of programs>,<of directories>,<root>
 //
-// one after the other, by spaces, where there are several roots. Any other tree
-// in a repository is kept as what is different from that.
+// repeated with spaces between them if there are several roots. Any other tree in a repository is saved
+// as its difference from that.
 const headPrefix = "head:"
 
 func isHead(name string) bool { return strings.HasPrefix(name, headPrefix) }
 
-// headRoot is what is in one root, by its name.
+// headRoot describes one root in a head name.
 type headRoot struct {
 	oid                 string
 	file, program, dirs fs.FileMode
@@ -69,19 +68,19 @@ func (h *headRoot) parseModes(f []string) error {
 // headFile is a file of a commit.
 type headFile struct {
 	path string
-	kind string // the mode that git gives it
+	kind string // git's mode for it
 	oid  string
-	size int64 // unknown if negative
+	size int64 // negative if unknown
 }
 
-// The modes that git gives to files.
+// Git's modes of files.
 const (
 	gitFile    = "100644"
 	gitProgram = "100755"
 	gitLink    = "120000"
 )
 
-// headOf is the object of the commit that holds the files of the root.
+// headOf returns the tree object of the commit with the root's files.
 func (r *repo) headOf(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
@@ -97,8 +96,8 @@ func (r *repo) headOf(ctx context.Context) (string, error) {
 	return oid, err
 }
 
-// eachFile calls visit with the files of such an object, with their sizes if
-// asked for, until it is false. What is neither a file nor a link is left out.
+// eachFile calls visit for the files of such an object, with their sizes on request, until visit returns
+// false. It omits everything except files and links.
 func (r *repo) eachFile(ctx context.Context, oid string, sizes bool, visit func(headFile) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
@@ -118,7 +117,7 @@ func (r *repo) eachFile(ctx context.Context, oid string, sizes bool, visit func(
 			f, ok := parseHeadFile(line[:len(line)-1])
 			f.path = path.Join(r.root, f.path)
 			if ok && isName(f.path) && !visit(f) {
-				return context.Canceled // no more is wanted
+				return context.Canceled // stop: no more is wanted
 			}
 		}
 	})
@@ -128,8 +127,8 @@ func (r *repo) eachFile(ctx context.Context, oid string, sizes bool, visit func(
 	return nil
 }
 
-// parseHeadFile reads what git says of a file: mode, type, object, perhaps the
-// size, and after a tab the name.
+// parseHeadFile parses git's description of a file: mode, type, object, perhaps the size, and the name
+// after a tab.
 func parseHeadFile(line string) (f headFile, ok bool) {
 	about, name, _ := strings.Cut(line, "\t")
 	words := strings.Fields(about)
@@ -147,8 +146,7 @@ func parseHeadFile(line string) (f headFile, ok bool) {
 	return f, f.kind == gitFile || f.kind == gitProgram || f.kind == gitLink
 }
 
-// node is the file as the name of the tree tells it. Where a link leads it does
-// not tell.
+// node returns the file as described by the tree's name. A link's target is not included.
 func (f headFile) node(h headRoot) *node {
 	n := &node{name: path.Base(f.path), hash: gitPrefix + f.oid, stamp: stamp{mode: h.file, size: f.size}}
 	switch f.kind {
@@ -160,7 +158,7 @@ func (f headFile) node(h headRoot) *node {
 	return n
 }
 
-// describes reports whether the file would be brought back as n.
+// describes reports whether restoring the file would yield n.
 func (f headFile) describes(n *node, h headRoot) bool {
 	if n == nil || n.lost {
 		return false
@@ -173,8 +171,7 @@ func (f headFile) describes(n *node, h headRoot) bool {
 	return n.hash == gitPrefix+f.oid && n.stamp.mode == f.node(h).stamp.mode && (f.size < 0 || f.size == n.stamp.size)
 }
 
-// atHead is the tree that git's HEAD names, with the stamps of t where t has
-// the same; nil if there is none.
+// atHead returns the tree of git's HEAD, with the stamps of t where they match; nil if there is none.
 func (k *Keeper) atHead(ctx context.Context, t *tree) *tree {
 	base := &tree{folders: make(map[string]*folder)}
 	var names []string
@@ -187,7 +184,7 @@ func (k *Keeper) atHead(ctx context.Context, t *tree) *tree {
 			err = h.setModes(ctx, r, t)
 		}
 		if err != nil {
-			continue // then it is kept by us
+			continue // then coder saves it itself
 		}
 		next := base.grown(h, func(yield func(edit) bool) {
 			err = r.eachFile(ctx, h.oid, r.ends != endsStay, func(f headFile) bool {
@@ -214,8 +211,8 @@ func (k *Keeper) atHead(ctx context.Context, t *tree) *tree {
 	return base
 }
 
-// grown is the tree with one more root, the directories above its files
-// included. What another tree has too is shared with that.
+// grown returns the tree with one more root, including the directories above its files. It shares
+// whatever equals another tree.
 func (t *tree) grown(h headRoot, files iter.Seq[edit], like *tree) *tree {
 	count := 0
 	next := t.with(func(yield func(edit) bool) {
@@ -227,7 +224,7 @@ func (t *tree) grown(h headRoot, files iter.Seq[edit], like *tree) *tree {
 				seen[dir] = true
 				up = append(up, edit{dir, &node{name: path.Base(dir), hash: dirHash, stamp: stamp{mode: fs.ModeDir | h.dirs}}})
 			}
-			for _, e := range slices.Backward(up) { // each before what is in it
+			for _, e := range slices.Backward(up) { // parents before their content
 				if count++; !yield(e) {
 					return
 				}
@@ -239,10 +236,10 @@ func (t *tree) grown(h headRoot, files iter.Seq[edit], like *tree) *tree {
 	return next
 }
 
-// headFileSize is about how many bytes a file takes up in the blob of a tree.
+// headFileSize is a file's approximate size in the blob of a tree.
 const headFileSize = 64
 
-// setModes gives h the modes that most files have.
+// setModes sets the most frequent modes in h.
 func (h *headRoot) setModes(ctx context.Context, r *repo, t *tree) error {
 	counts := make(map[string]map[fs.FileMode]int)
 	count := func(kind, rel string) {
@@ -265,7 +262,7 @@ func (h *headRoot) setModes(ctx context.Context, r *repo, t *tree) error {
 	return err
 }
 
-// committed are the objects of the files that HEAD has below the root.
+// committed returns the objects of HEAD's files below the root.
 func (k *Keeper) committed(ctx context.Context) map[string]bool {
 	for _, r := range k.repos {
 		if r.root != "." {
@@ -274,7 +271,7 @@ func (k *Keeper) committed(ctx context.Context) map[string]bool {
 		if r.committed == nil {
 			r.committed = make(map[string]bool)
 			if oid, err := r.headOf(ctx); err == nil {
-				_ = r.eachFile(ctx, oid, false, func(f headFile) bool { // those that are not listed are saved
+				_ = r.eachFile(ctx, oid, false, func(f headFile) bool { // objects not listed are saved
 					r.committed[f.oid] = true
 					return true
 				})
@@ -294,8 +291,8 @@ func most(counts map[fs.FileMode]int) (best fs.FileMode) {
 	return best
 }
 
-// Head is the object of git that a tree which was kept is built upon, "" if it is
-// none: the commit's own tree of the files in the workspace.
+// Head returns the git object that a saved tree is based on, the commit's own tree of the workspace's
+// files, or "".
 func (k *Keeper) Head(name string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -15,18 +15,18 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// GitFiles are files of the person's own that git reads beside those of a repository.
+// GitFiles are the user's files that git reads in addition to a repository's.
 type GitFiles struct {
 	Configs    []string // settings
-	Attributes []string // attributes of the files in every repository
+	Attributes []string // attributes of the files in all repositories
 }
 
-// maxSettings is how long a file of settings may be that is looked through.
+// maxSettings limits the size of a settings file to examine.
 const maxSettings = 256 << 10
 
-// ownForm reports whether git stores the content of all files of a repository as it is, but
-// for the ends of lines, as far as can be told without asking git. What it does to those it
-// returns, too. The folders with a file of attributes are given.
+// ownForm reports whether git stores all files of a repository unchanged, apart from line ends, as far
+// as this is certain without running git. It also returns the conversion of line ends. within are the
+// folders with an attributes file.
 func (s *scanning) ownForm(r *repo, within map[string]bool) (ends lineEnds, sure bool) {
 	own := s.k.o.GitFiles
 	if own == nil || slices.ContainsFunc(s.k.ignored, func(name string) bool { return path.Base(name) == attributes }) {
@@ -55,14 +55,14 @@ func (s *scanning) ownForm(r *repo, within map[string]bool) (ends lineEnds, sure
 			return endsUnknown, false
 		}
 	}
-	return ends, len(within) == 0 // git reads those that are missing from its index
+	return ends, len(within) == 0 // git reads missing ones from its index
 }
 
-// attributes is the file in which a folder names the attributes of its files.
+// attributes is the name of a folder's attributes file.
 const attributes = ".gitattributes"
 
-// endsBy is what attributes have git do to the ends of lines. It is not sure if they may
-// change more of a file.
+// endsBy returns how attributes make git change line ends. sure is false if they may change more of a
+// file.
 func endsBy(text []byte) (ends lineEnds, sure bool) {
 	if namesAny(text, converted...) {
 		return endsUnknown, false
@@ -115,7 +115,7 @@ func exists(name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// mayConvert reports whether settings may have git store files in another form.
+// mayConvert reports whether settings may make git store files in another form.
 func mayConvert(name string) bool {
 	text, err := repofile.Own(name, maxSettings)
 	if err != nil {
@@ -124,7 +124,7 @@ func mayConvert(name string) bool {
 	return namesAny(text, "attributesfile", "autocrlf", "include")
 }
 
-// isOurs reports whether a folder belongs to the user of this process. Git reads no other's.
+// isOurs reports whether a folder belongs to the current user. Git reads no others.
 func isOurs(dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 )
 
 const (
-	// MaxTurns is how many turns can be undone.
+	// MaxTurns is the number of turns that can be undone.
 	MaxTurns = 50
-	// pinnedTurns is how many turns keep their contents however full the store is.
+	// pinnedTurns is the number of turns whose contents stay however full the store is.
 	pinnedTurns = 5
 )
 
-// The names and the author of the calls by which undoing is put on record, and
-// the actor that completes calls nobody saw the end of.
+// Names and author of undo calls on record, and the actor that completes calls with an unknown end.
 const (
 	undoTool    = "undo"
 	redoTool    = "redo"
@@ -27,65 +26,64 @@ const (
 	recovery    = "recovery"
 )
 
-// Turn names a turn to a person.
+// Turn identifies a turn for the user.
 type Turn struct {
 	ID    string `json:"id"`
 	Title string `json:"title,omitempty"`
 }
 
-// History is what the records of a session say about files: a stack of turns,
-// and what of it was undone. The zero value is ready to use, and safe for
-// concurrent use. It must be given every record of the session, those of
-// [Undo] and [Redo] included.
+// History is what a session's records say about files: a stack of turns, and what was undone. The zero
+// value is ready to use, and safe for concurrent use. It must receive every record of the session,
+// including those of [Undo] and [Redo].
 type History struct {
 	mu      sync.Mutex
-	parents map[string]string // task → the one it belongs to
+	parents map[string]string // task → its parent
 	titles  map[string]string
-	order   []string // of the tasks that are turns
-	told    span     // of those, which came after the one undone last: that told of them
+	order   []string // tasks that are turns
+	told    span     // turns after the one undone last, which reported them
 	turns   []*turn  // oldest first
-	dropped bool     // there were more
+	dropped bool     // older turns were dropped
 	calls   map[string]*call
 	cut     []*call        // commands that were cut off
-	ops     map[string]*op // undoing under way, by call
-	stack   []*op          // what was undone and can be redone, newest last
+	ops     map[string]*op // undo calls in progress
+	stack   []*op          // undos that can be redone, newest last
 	tree    string
-	needs   map[string]bool // nil: to be worked out
+	needs   map[string]bool // nil until computed
 }
 
-// span is some of a list, one after the other.
+// span is a contiguous range of a list.
 type span struct{ from, to int }
 
-// turn is what one task and those it spawned did.
+// turn is the work of one task and its subtasks.
 type turn struct {
 	Turn
 	calls  []*call
 	undone map[mark]bool
-	popped int  // undos in force
-	all    bool // those were asked for with All
+	popped int  // number of undos in force
+	all    bool // they were requested with All
 	force  bool // and with Force
 }
 
-// mark is a change of one file by one call.
+// mark is a change to one file by one call.
 type mark struct {
 	seq  uint64
 	path string
 }
 
-// call is one call that may change files.
+// call is a call that may change files.
 type call struct {
-	seq, end uint64 // records of its request and completion; end is zero if it has none
+	seq, end uint64 // records of its request and completion; end is zero without one
 	command  bool
 	author   string
 	what     string // the command line
-	at       int64  // when it was requested, in milliseconds
-	until    int64  // when it had ended; zero if nobody knows
+	at       int64  // time of the request, in milliseconds
+	until    int64  // time of the end; zero if unknown
 	before   []event.FileState
 	tree     string
-	known    bool // changes tells all
+	known    bool // changes is complete
 	changes  []event.FileChange
-	settled  bool                       // it was cut off, and has been taken in as if it had completed
-	found    map[string]event.FileState // of a command that was cut off; see witness
+	settled  bool                       // cut off, and treated as if it had completed
+	found    map[string]event.FileState // for a command that was cut off; see observe
 }
 
 // touched reports whether the call changed files, or may have.
@@ -93,41 +91,41 @@ func (c *call) touched() bool { return len(c.changes) > 0 || !c.known }
 
 func (t *turn) touched() bool { return slices.ContainsFunc(t.calls, (*call).touched) }
 
-// own reports whether the turn did nothing but run the person's own commands.
+// own reports whether the turn only ran the user's own commands.
 func (t *turn) own() bool {
 	return !slices.ContainsFunc(t.calls, func(c *call) bool { return c.touched() && (!c.command || c.author != user) })
 }
 
-// op is an undo, done or under way, or a redo of one.
+// op is an undo, completed or in progress, or a redo of one.
 type op struct {
 	seq     uint64
-	of      uint64 // for a redo: the undo that it takes back
+	of      uint64 // for a redo: the undo that it reverts
 	turn    *turn
 	before  map[string]event.FileState
 	files   []target
 	changes []event.FileChange
 	marked  []mark
 	done    bool
-	only    bool // it is about a part of the turn
+	only    bool // it concerns a part of the turn
 }
 
-// request is the input of an undo or redo on record.
+// request is the recorded input of an undo or redo.
 type request struct {
 	Turn  string   `json:"turn"`
 	All   bool     `json:"all,omitempty"`
 	Force bool     `json:"force,omitempty"`
 	Of    uint64   `json:"of,omitempty"`
-	Only  bool     `json:"only,omitempty"` // the turn is undone in part, and stands
+	Only  bool     `json:"only,omitempty"` // the turn is only partly undone, and stays in force
 	Files []target `json:"files,omitempty"`
 }
 
-// target is what a file is to become, and which records' changes that undoes.
+// target is a file's intended state, and the records whose changes it undoes.
 type target struct {
 	To     event.FileState `json:"to"`
 	Undoes []uint64        `json:"undoes,omitempty"`
 }
 
-// Add takes in one record. Those that are not about files change nothing.
+// Add processes one record. Records that do not concern files are ignored.
 func (h *History) Add(r event.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -180,7 +178,7 @@ func (h *History) Add(r event.Record) {
 	case event.ToolCallCompleted:
 		if o := h.ops[e.CallID]; o != nil {
 			delete(h.ops, e.CallID)
-			if r.Actor != recovery { // else it was cut off, and can be gone on with
+			if r.Actor != recovery { // otherwise it was cut off and can be continued
 				h.finish(o, e.Changes)
 			}
 			return
@@ -209,7 +207,7 @@ func (h *History) Add(r event.Record) {
 	}
 }
 
-// turnOf is the turn of a task, begun if there is none.
+// turnOf returns the turn of a task, creating it if necessary.
 func (h *History) turnOf(id string) *turn {
 	if i := h.index(id); i >= 0 {
 		return h.turns[i]
@@ -230,8 +228,8 @@ func (h *History) index(id string) int {
 	return slices.IndexFunc(h.turns, func(t *turn) bool { return t.ID == id })
 }
 
-// moved takes in that files changed: what was undone before lies beneath that,
-// and the turn of c is the last one, even if it was undone before.
+// moved records that files changed: earlier undos can no longer be redone, and the turn of c becomes the
+// last one, even if it was undone before.
 func (h *History) moved(c *call) {
 	h.stack = nil
 	i := slices.IndexFunc(h.turns, func(t *turn) bool { return slices.Contains(t.calls, c) })
@@ -250,7 +248,7 @@ func (h *History) begin(seq uint64, e event.ToolCallRequested) {
 		i = h.index(in.Turn)
 	}
 	if i < 0 {
-		return // a turn too old to be undone
+		return // a turn too old to undo
 	}
 	h.resolveCutOff()
 	o := &op{seq: seq, of: in.Of, turn: h.turns[i], files: in.Files, only: in.Only, before: make(map[string]event.FileState)}
@@ -271,7 +269,7 @@ func (h *History) begin(seq uint64, e event.ToolCallRequested) {
 		if !in.Only {
 			o.turn.all, o.turn.force = o.turn.all || in.All, o.turn.force || in.Force
 		}
-		// It takes the place of one of the same turn that was not finished.
+		// It replaces an unfinished one of the same turn.
 		if top := h.top(); top != nil && !top.done && top.turn == o.turn {
 			h.stack = h.stack[:len(h.stack)-1]
 		}
@@ -283,7 +281,7 @@ func (h *History) begin(seq uint64, e event.ToolCallRequested) {
 	h.needs = nil
 }
 
-// Undone is how many undos can be redone.
+// Undone returns how many undos can be redone.
 func (h *History) Undone() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -304,7 +302,7 @@ func (h *History) finish(o *op, changes []event.FileChange) {
 		h.takeBack(o)
 		return
 	}
-	if len(o.files) == 0 && o.turn.popped > 0 { // it only told what stood in the way of more
+	if len(o.files) == 0 && o.turn.popped > 0 { // it only reported what prevents more
 		h.stack = slices.DeleteFunc(h.stack, func(other *op) bool { return other == o })
 		return
 	}
@@ -326,7 +324,7 @@ func (h *History) finish(o *op, changes []event.FileChange) {
 	h.told = span{slices.Index(h.order, o.turn.ID), len(h.order)}
 }
 
-// takeBack takes in that redo made undone changes valid again.
+// takeBack records that a redo restored undone changes.
 func (h *History) takeBack(redo *op) {
 	i := slices.IndexFunc(h.stack, func(o *op) bool { return o.seq == redo.of })
 	if i < 0 {
@@ -353,12 +351,12 @@ func (h *History) takeBack(redo *op) {
 	o.turn.all, o.turn.force = false, false
 }
 
-// reached reports whether a file has become what it was to become.
+// reached reports whether a file has its intended state.
 func (o *op) reached(to event.FileState) bool {
 	return o.before[to.Path] == to || slices.ContainsFunc(o.changes, func(c event.FileChange) bool { return c.After.Path == to.Path })
 }
 
-// did lists what the op changed; if it was cut off, what it was going to.
+// did returns the changes of the op; if it was cut off, the intended ones.
 func (o *op) did() []event.FileChange {
 	if o.done {
 		return o.changes
@@ -372,8 +370,7 @@ func (o *op) did() []event.FileChange {
 	return list
 }
 
-// CutOff lists the undoing that never came to an end: calls for which a record of
-// that is due.
+// CutOff returns the undo calls without an end, as completions that must be recorded.
 func (h *History) CutOff() (list []event.ToolCallCompleted) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -391,14 +388,14 @@ func (h *History) CutOff() (list []event.ToolCallCompleted) {
 	return list
 }
 
-// Tree is the newest tree on record.
+// Tree returns the newest tree on record.
 func (h *History) Tree() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.tree
 }
 
-// Turns lists the turns that can be undone, oldest first.
+// Turns returns the turns that can be undone, oldest first.
 func (h *History) Turns() []Turn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -411,8 +408,8 @@ func (h *History) Turns() []Turn {
 	return list
 }
 
-// Since lists the turns that can be undone from a task on, newest first, but for those
-// that only ran the person's own commands.
+// Since returns the turns from a task on that can be undone, newest first, except those that only ran
+// the user's own commands.
 func (h *History) Since(task string) (list []Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -425,8 +422,8 @@ func (h *History) Since(task string) (list []Turn) {
 	return list
 }
 
-// passedAfter names the turns after a turn that changed no file, and those that
-// were commands of the person's own.
+// passedAfter returns the turns after a turn that changed no file, and those that were the user's own
+// commands.
 func (h *History) passedAfter(id string) (idle, own []Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -446,8 +443,7 @@ func (h *History) passedAfter(id string) (idle, own []Turn) {
 	return idle, own
 }
 
-// Needs reports whether a content is needed to undo one of the last turns, or
-// to redo what was undone.
+// Needs reports whether a content is needed to undo one of the last turns, or to redo.
 func (h *History) Needs(hash string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,16 +14,16 @@ import (
 	"coder/internal/record/undo/gitindex"
 )
 
-// The files of a start are told by what is different from the index of git that is saved
-// with them. That is named by the modes that git does not know, and by the folder of the
-// repository that is the workspace,
+// The files of a start are saved as their difference from git's index, which is saved with them. The
+// index base is named by the modes that git does not record, and the repository folder that is the
+// workspace,
 //
 //	index:<mode of files>,<of programs>,<of directories>,<folder>
 const onIndexPrefix = "index:"
 
 func isOnIndex(name string) bool { return strings.HasPrefix(name, onIndexPrefix) }
 
-// encodeStart writes a tree as what is different from an index that is saved with it.
+// encodeStart encodes a tree as its difference from an index saved with it.
 func (k *Keeper) encodeStart(t *tree, index []byte) []byte {
 	r := k.repoOf(".")
 	if r == nil || index == nil {
@@ -44,13 +44,13 @@ func (k *Keeper) encodeStart(t *tree, index []byte) []byte {
 // indexed compares a tree with an index.
 type indexed struct {
 	t    *tree
-	h    headRoot          // the modes of the first of each kind
-	same map[string][]bool // by folder, which of its nodes the index tells
-	gone []edit            // what the tree does not have
-	last string            // the folder of the last file
+	h    headRoot          // modes of the first of each kind
+	same map[string][]bool // folder → which of its nodes equal the index
+	gone []edit            // what the tree lacks
+	last string            // folder of the last file
 }
 
-// file takes in a file of the index.
+// file compares a file of the index.
 func (c *indexed) file(dir, base string, e gitindex.Entry) {
 	if dir != c.last {
 		c.last = dir
@@ -71,7 +71,7 @@ func (c *indexed) file(dir, base string, e gitindex.Entry) {
 	})
 }
 
-// first is the first permission that was met.
+// first sets mode to the first permission seen.
 func first(mode *fs.FileMode, met fs.FileMode) fs.FileMode {
 	if *mode == 0 {
 		*mode = met.Perm()
@@ -79,7 +79,7 @@ func first(mode *fs.FileMode, met fs.FileMode) fs.FileMode {
 	return *mode
 }
 
-// mark notes whether a node is as the index tells it. Of several by one name the last counts.
+// mark records whether a node equals the index. The last of several with one name counts.
 func (c *indexed) mark(dir, base string, as func(st stamp, hash string) bool) {
 	f := c.t.folders[dir]
 	i, ok := f.index(base)
@@ -95,7 +95,7 @@ func (c *indexed) mark(dir, base string, as func(st stamp, hash string) bool) {
 	c.same[dir][i] = f.flag(i) == 0 && as(f.stamp(i), f.hashes[i])
 }
 
-// edits are what makes the tree of the index the one that was compared, in order.
+// edits returns the edits that turn the index's tree into the compared one, in order.
 func (c *indexed) edits() []edit {
 	list := c.gone
 	for dir, f := range c.t.folders {
@@ -128,7 +128,7 @@ func eachIndexed(index []byte, prefix string, visit func(dir, base string, e git
 	})
 }
 
-// treeOfIndex is the tree that a name tells of an index.
+// treeOfIndex returns the tree of an index, with the modes in name.
 func treeOfIndex(name string, index []byte) (*tree, error) {
 	f := strings.Split(strings.TrimPrefix(name, onIndexPrefix), ",")
 	if len(f) != 4 {

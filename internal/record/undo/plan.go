@@ -16,49 +16,47 @@ import (
 	"coder/internal/core/event"
 )
 
-// ErrNothing is the error of undoing when there is nothing to be undone.
+// ErrNothing reports that there is nothing to undo.
 var ErrNothing = errors.New("nothing to undo")
 
-// errLeft is ErrNothing where an undo left files as they are.
+// errLeft is ErrNothing after an undo that left files unchanged.
 var errLeft = fmt.Errorf("%w except files left unchanged (force includes them)", ErrNothing)
 
-// ErrNotKept reports a session that keeps nothing, and ErrTooOld a turn of which
-// nothing is kept any more.
+// ErrNotKept reports a session that saves nothing, and ErrTooOld a turn whose saved files are gone.
 var (
 	ErrNotKept = errors.New("nothing is saved in this session, so nothing can be undone")
 	ErrTooOld  = fmt.Errorf("only the last %d turns are saved", MaxTurns)
 )
 
-// ErrNothingUndone is the error of redoing when nothing was undone last.
+// ErrNothingUndone reports a redo without a preceding undo.
 var ErrNothingUndone = errors.New("nothing to redo")
 
 // link is one change of one file in a turn.
 type link struct {
 	call          *call
-	before, after event.FileState // after is void if the call's outcome is not known
+	before, after event.FileState // after is empty if the call's outcome is unknown
 	doubt         event.Doubt
-	guessed       bool // it is only known that something changed since the call
+	guessed       bool // something changed since the call, perhaps by others
 	found         map[string]event.FileState
 }
 
 func (l link) known() bool { return l.call.known }
 
-// past is a turn as it stands, ready to be planned with.
+// past is a turn's current state, for planning.
 type past struct {
 	Turn
 	links    []link // in the order of requests
 	commands []string
 	undone   map[mark]bool
 	left     *op    // an undo of this turn that was cut off, or nil
-	going    bool   // it has been undone in part
-	all      bool   // and what commands did was asked for
-	force    bool   // and what others did was not to be spared
-	since    []link // changes of all turns, where only one call or file is meant
+	going    bool   // it has been partly undone
+	all      bool   // including changes by commands
+	force    bool   // including changes by others
+	since    []link // changes of all turns, if only one call or file is selected
 }
 
-// candidates are the turns that an undo may be about, likeliest first: the one
-// undone last, if there is more of it to be undone, then the newest that was
-// not undone.
+// candidates returns the turns that an undo may refer to, likeliest first: the one undone last, if more
+// of it can be undone, then the newest that was not undone.
 func (h *History) candidates(c Call, id string) (list []past, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,7 +99,8 @@ func (h *History) candidates(c Call, id string) (list []past, err error) {
 	return list, nil
 }
 
-// only finds what one call did, or the turns that changed one file or may have, newest first.
+// only returns the turn with the selected call, or those that may have changed the selected file, newest
+// first.
 func (h *History) only(o Only) (list []past, err error) {
 	for _, t := range slices.Backward(h.turns) {
 		if o.Record != 0 && !slices.ContainsFunc(t.calls, o.is) {
@@ -111,7 +110,7 @@ func (h *History) only(o Only) (list []past, err error) {
 		p.links = slices.DeleteFunc(p.links, func(l link) bool { return o.Record != 0 && !o.is(l.call) })
 		p.commands = nil
 		changed := func(l link) bool {
-			// Many changes stand behind one link, and what a command did that was cut off nobody listed.
+			// A link may stand for many changes, and those of a command that was cut off are not listed.
 			many := strings.HasPrefix(l.before.Hash, treePrefix)
 			return many || o.fileOf(l.before.Path) != "" && !p.undone[mark{l.call.seq, l.before.Path}]
 		}
@@ -127,7 +126,7 @@ func (h *History) only(o Only) (list []past, err error) {
 	return list, nil
 }
 
-// all lists the changes of all turns that were not undone.
+// all returns the changes of all turns that were not undone.
 func (h *History) all() (list []link) {
 	for _, t := range h.turns {
 		for _, c := range t.calls {
@@ -141,7 +140,7 @@ func (h *History) all() (list []link) {
 	return list
 }
 
-// nothing is the error where the call, or the file, is not there to be undone.
+// nothing returns the error for a selected call or file that cannot be undone.
 func (o Only) nothing() error {
 	if o.Record != 0 {
 		return fmt.Errorf("call #%d changed no file, or is not in the last %d turns: %w", o.Record, MaxTurns, ErrNothing)
@@ -149,10 +148,10 @@ func (o Only) nothing() error {
 	return fmt.Errorf("no call in the last %d turns changed %s: %w", MaxTurns, event.ShownName(o.File), ErrNothing)
 }
 
-// is reports whether a call is the one that is meant.
+// is reports whether c is the selected call.
 func (o Only) is(c *call) bool { return c.touched() && (c.seq == o.Record || c.end == o.Record) }
 
-// fileOf is the file or folder that is meant, if rel is that or lies in it.
+// fileOf returns the selected file or folder if rel is that or is in it.
 func (o Only) fileOf(rel string) string {
 	switch {
 	case rel == o.File || lies(rel, o.File):
@@ -168,7 +167,7 @@ func (o Only) fileOf(rel string) string {
 	return ""
 }
 
-// meant leaves of the files of a turn those that are meant. What is shown alike must be one.
+// meant returns the selected files of a turn. A shown name must match only one.
 func (o Only) meant(order []string) ([]string, error) {
 	var files []string
 	order = slices.DeleteFunc(order, func(rel string) bool {
@@ -184,15 +183,14 @@ func (o Only) meant(order []string) ([]string, error) {
 	return order, nil
 }
 
-// remains reports whether the turn changed files, or may have, and not all of that
-// was undone.
+// remains reports whether the turn has, or may have, changes that were not undone.
 func (t *turn) remains() bool {
 	return slices.ContainsFunc(t.calls, func(c *call) bool {
 		return !c.known || slices.ContainsFunc(c.changes, func(ch event.FileChange) bool { return !t.undone[mark{c.seq, ch.Before.Path}] })
 	})
 }
 
-// left reports whether an undo of the turn left something that a tool did.
+// left reports whether an undo of the turn left a tool's change in place.
 func (t *turn) left() bool {
 	for _, c := range t.calls {
 		for _, ch := range c.changes {
@@ -204,7 +202,7 @@ func (t *turn) left() bool {
 	return false
 }
 
-// past collects what is left of a turn.
+// past collects what remains of a turn.
 func (h *History) past(t *turn) past {
 	p := past{Turn: t.Turn, going: t.popped > 0, all: t.all, force: t.force, undone: maps.Clone(t.undone)}
 	if top := h.top(); top != nil && top.turn == t && !top.done {
@@ -230,28 +228,27 @@ func (h *History) past(t *turn) past {
 	return p
 }
 
-// step is one file to be changed.
+// step is one file to change.
 type step struct {
 	now, to event.FileState
 	undoes  []uint64
-	already bool   // it is as it should be
-	cleared bool   // what was there has been removed
-	partly  bool   // it goes back to what someone made of it during the turn
-	cutOff  bool   // or a command that was cut off may have
-	shared  bool   // commands wrote it after tools did, and only the tools' work was asked for
-	forced  string // why it would have stayed, were it not for Force
+	already bool   // it already has the intended state
+	cleared bool   // the previous file was removed
+	partly  bool   // it returns to someone's version from during the turn
+	cutOff  bool   // or that of a command that was cut off
+	shared  bool   // commands wrote it after tools did, but only the tools' work was selected
+	forced  string // why it would have stayed without Force
 	done    bool
 }
 
-// work is what an undo, redo or restore is about to do.
+// work is an undo, redo or restore in preparation.
 type work struct {
 	k     *Keeper
 	force bool
 	steps []step
 	plan  Plan
-	rest  bool // there is more that could be undone
-	// made is what plans before this one would make of files, by path, if none of
-	// that is done.
+	rest  bool // more could be undone
+	// made holds the states that earlier plans would give files, by path, in a dry run.
 	made map[string]event.FileState
 }
 
@@ -297,8 +294,8 @@ func (k *Keeper) planUndo(ctx context.Context, t past, c Call, made map[string]e
 	return p, nil
 }
 
-// wishOf is what a file should become when its chain is undone. Where someone else changed
-// it between two calls, it goes back to what they made of it, no further.
+// wishOf returns the intended state of a file when its chain is undone. If someone else changed it
+// between two calls, it returns to their version, no further.
 func (k *Keeper) wishOf(ctx context.Context, chain []link, c Call) wish {
 	start := 0
 	if !c.All {
@@ -330,8 +327,8 @@ func (k *Keeper) wishOf(ctx context.Context, chain []link, c Call) wish {
 	return w
 }
 
-// withoutOwn leaves out what a command is recorded with, and a call of the session did
-// that was under way beside it. Where both did something, neither is in doubt.
+// withoutOwn removes changes attributed to a command that another call of the session made at the same
+// time. If both changed the file, neither is in doubt.
 func withoutOwn(chain []link) []link {
 	beside := func(l link) bool {
 		return slices.ContainsFunc(chain, func(m link) bool {
@@ -350,7 +347,7 @@ func withoutOwn(chain []link) []link {
 	return slices.DeleteFunc(chain, func(l link) bool { return l.doubt == event.DoubtOther && beside(l) })
 }
 
-// laterThan is the call that changed a file after a link did, 0 if none has.
+// laterThan returns the call that changed a file after l did, or 0.
 func (t past) laterThan(l link) (seq uint64) {
 	for _, later := range t.since {
 		if later.before.Path == l.before.Path && later.call.seq > l.call.seq {
@@ -362,7 +359,7 @@ func (t past) laterThan(l link) (seq uint64) {
 
 func isTool(l link) bool { return !l.call.command }
 
-// claims are what other sessions changed while commands of the turn ran.
+// claims returns what other sessions changed while commands of the turn ran.
 func (k *Keeper) claims(ctx context.Context, t past, c Call) (list []Claim, err error) {
 	var from, to int64
 	for _, l := range t.links {
@@ -400,8 +397,8 @@ func (k *Keeper) claims(ctx context.Context, t past, c Call) (list []Claim, err 
 	return list, err
 }
 
-// whose says who may have changed a file, if it may be someone else than the commands
-// of the chain; else it is empty.
+// whose describes who may have changed a file, if not only the commands of the chain; otherwise it is
+// empty.
 func whose(claims []Claim, chain []link) string {
 	for _, l := range chain {
 		if !l.call.command || l.call.until == 0 {
@@ -434,14 +431,12 @@ func whose(claims []Claim, chain []link) string {
 	return ""
 }
 
-// overlaps reports whether the change may have been made between two moments, in
-// milliseconds.
+// overlaps reports whether the change may have happened between two times, in milliseconds.
 func (c Claim) overlaps(from, to int64) bool {
 	return c.From.UnixMilli() <= to && (c.To.IsZero() || c.To.UnixMilli() >= from)
 }
 
-// chains sorts what happened in a turn by file, in the order the files were
-// first touched.
+// chains groups a turn's changes by file, in the order the files were first touched.
 func (k *Keeper) chains(ctx context.Context, t past, r *Plan) (chains map[string][]link, order []string, err error) {
 	chains = make(map[string][]link)
 	for _, l := range t.links {
@@ -461,7 +456,7 @@ func (k *Keeper) chains(ctx context.Context, t past, r *Plan) (chains map[string
 			list := chains[path]
 			if list == nil {
 				order = append(order, path)
-			} else if last := &list[len(list)-1]; last.call == l.call { // it is among many, and doubtful
+			} else if last := &list[len(list)-1]; last.call == l.call { // one of many, with a doubt
 				last.doubt = l.doubt
 				continue
 			}
@@ -471,20 +466,20 @@ func (k *Keeper) chains(ctx context.Context, t past, r *Plan) (chains map[string
 	return chains, order, nil
 }
 
-// wish is what a file should become, and on what condition.
+// wish is a file's intended state and its conditions.
 type wish struct {
 	to       event.FileState
-	expected *event.FileState // what the turn left; nil if nobody knows
-	since    int64            // when the call whose outcome is unknown began
-	guessed  bool             // nor whether it was the call that changed the file
+	expected *event.FileState // what the turn left; nil if unknown
+	since    int64            // start of the call with the unknown outcome
+	guessed  bool             // and the change may not be the call's
 	undoes   []uint64
 	partly   bool
-	cutOff   bool   // that is what a command which was cut off may have made of it
-	between  bool   // someone else changed it between two of the changes that are undone
-	shared   bool   // commands are among what is undone, though only tools were asked for
-	buried   bool   // what is to be undone lies beneath someone else's change
-	whose    string // why it may be someone else's change, in words
-	later    uint64 // the call that changed it later, if only one call is to be undone
+	cutOff   bool   // to may be the work of a command that was cut off
+	between  bool   // someone else changed it between two of the undone changes
+	shared   bool   // undoes commands, though only tools were selected
+	buried   bool   // someone else's change follows the ones to undo
+	whose    string // who else may have changed it, as text
+	later    uint64 // the call that changed it later, if only one call is undone
 	left     *event.FileState
 }
 
@@ -523,8 +518,7 @@ func (p *work) consider(ctx context.Context, w wish) error {
 	return p.admit(ctx, s)
 }
 
-// objection is why a file should stay as it is, in words; it is empty if nothing speaks
-// against the wish.
+// objection returns why a file should stay unchanged, or "" if nothing prevents the wish.
 func (k *Keeper) objection(ctx context.Context, now event.FileState, w wish) string {
 	switch {
 	case w.whose != "":
@@ -553,8 +547,8 @@ func (p *work) current(rel string) (event.FileState, error) {
 	return p.k.Current(rel)
 }
 
-// resolve takes in a file that is as it should be. If it was someone else who
-// made it so, it is theirs.
+// resolve handles a file that already has the intended state. If someone else caused it, the plan does
+// not claim it.
 func (p *work) resolve(ctx context.Context, s step, w wish) {
 	s.already = true
 	switch {
@@ -568,19 +562,18 @@ func (p *work) resolve(ctx context.Context, s step, w wish) {
 	p.steps = append(p.steps, s)
 }
 
-// nearby is how long after its request a call that was cut off may have
-// written a file. A file changed later was changed by someone else.
+// nearby is how long after its request a cut-off call may have written a file. A later change is someone
+// else's.
 const nearby = 2 * time.Second
 
-// untouched reports whether a file is as the turn left it. If nobody knows how
-// that was, because a call was cut off, it is taken to be if it was changed
-// when the call was made.
+// untouched reports whether a file is as the turn left it. If that is unknown because a call was cut
+// off, a file changed at the time of the call counts as untouched.
 func (k *Keeper) untouched(ctx context.Context, now event.FileState, w wish) bool {
 	if w.expected != nil {
 		return k.same(ctx, now, *w.expected)
 	}
 	if kindOf(now) == isDir && kindOf(w.to) == isAbsent {
-		return true // it goes only if it is empty
+		return true // it is removed only if empty
 	}
 	changed := now.Path
 	if kindOf(now) == isAbsent {
@@ -594,8 +587,7 @@ func (k *Keeper) untouched(ctx context.Context, now event.FileState, w wish) boo
 	return after > -nearby && after < nearby
 }
 
-// admit takes a step into the plan, provided that it can be taken, and taken
-// back.
+// admit adds a step to the plan if it is possible and reversible.
 func (p *work) admit(ctx context.Context, s step) error {
 	if kindOf(s.to) == isFile {
 		if err := p.k.check(ctx, s.to); err != nil {
@@ -634,22 +626,22 @@ func (p *work) admit(ctx context.Context, s step) error {
 	return nil
 }
 
-// HoldsOthers is why a folder stays that a turn made: what is in it is not all of the turn,
-// or is ignored, and nobody can bring it back.
+// HoldsOthers is why a folder created by a turn stays: it contains files that are not the turn's or are
+// ignored, which could not be restored.
 const HoldsOthers = "it contains other files"
 
-// leaveOccupied leaves folders alone that would not be empty.
+// leaveOccupied keeps folders that would not be empty.
 func (p *work) leaveOccupied() {
 	goes := make(map[string]bool)
 	for _, s := range p.steps {
 		goes[s.to.Path] = kindOf(s.to) == isAbsent
 	}
-	slices.SortStableFunc(p.steps, func(a, b step) int { return depth(b) - depth(a) }) // what is in a folder comes first
+	slices.SortStableFunc(p.steps, func(a, b step) int { return depth(b) - depth(a) }) // a folder's content comes before it
 	p.steps = slices.DeleteFunc(p.steps, func(s step) bool {
 		if !goes[s.to.Path] || kindOf(s.now) != isDir {
 			return false
 		}
-		there, _, err := p.k.ws.ReadDir(s.now.Path, maxListed) // what is not listed will stand in its way
+		there, _, err := p.k.ws.ReadDir(s.now.Path, maxListed) // unlisted entries will prevent the removal
 		stays := err == nil && slices.ContainsFunc(there, func(e fs.DirEntry) bool {
 			rel := path.Join(s.now.Path, e.Name())
 			was, planned := p.made[rel]
@@ -663,8 +655,8 @@ func (p *work) leaveOccupied() {
 	})
 }
 
-// addParents sees that there are directories for what is brought back, and that
-// those which must be made are on record too.
+// addParents adds the directories needed for restored files, so that those to be created are also on
+// record.
 func (p *work) addParents() {
 	at := make(map[string]int)
 	for i, s := range p.steps {
@@ -700,10 +692,10 @@ func madeDir(rel string) event.FileState {
 	return event.FileState{Path: rel, Hash: dirHash, Mode: parentMode}
 }
 
-// parentMode is that of directories nobody knows the mode of.
+// parentMode is the mode of directories whose mode is unknown.
 const parentMode = 0o755
 
-// check reads a content that was kept to its end.
+// check reads a saved content to the end.
 func (k *Keeper) check(ctx context.Context, s event.FileState) error {
 	r, err := k.content(ctx, s)
 	if err != nil {
@@ -714,7 +706,7 @@ func (k *Keeper) check(ctx context.Context, s event.FileState) error {
 	return err
 }
 
-// leave leaves the file of a step as it is, and says why.
+// leave keeps the file of a step unchanged, with the reason.
 func (p *work) leave(s step, why string) {
 	n := Note{Path: label(s.now), Why: why}
 	switch {
@@ -733,7 +725,7 @@ func (p *work) lose(s event.FileState, why string) {
 	p.plan.Lost = append(p.plan.Lost, Note{Path: label(s), Why: why})
 }
 
-// label is a path as it is shown; that of a directory ends in a slash.
+// label returns a path for display; that of a directory ends in a slash.
 func label(states ...event.FileState) string {
 	for _, s := range states {
 		if kindOf(s) == isDir {

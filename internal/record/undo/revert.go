@@ -16,31 +16,31 @@ import (
 	"coder/internal/host/workspace"
 )
 
-// Call is how undoing is asked for, and how it is put on record.
+// Call is a request to undo, redo or restore, with the means to record it.
 type Call struct {
-	All    bool     // also what commands changed
-	Force  bool     // also what someone else changed since, and what cannot be brought back
-	DryRun bool     // only tell what would be done
-	Turns  []string // which turns, the last first; none means the last
-	Only   Only     // one call or one file, if set; commands are then included
-	// Others, if set, tells which files other sessions changed within a time.
+	All    bool     // also changes by commands
+	Force  bool     // also files that others changed since, and changes that cannot be redone
+	DryRun bool     // only report what would be done
+	Turns  []string // turns to undo, the last first; empty means the last one
+	Only   Only     // one call or one file, if set; then commands are included
+	// Others, if set, returns the files that other sessions changed in a period.
 	Others func(ctx context.Context, from, to time.Time) ([]Claim, error)
 
-	NewID func() string                            // makes the call's id
-	Emit  func(context.Context, event.Event) error // puts on record; not used by a dry run
+	NewID func() string                            // creates the call's id
+	Emit  func(context.Context, event.Event) error // records an event; not used in a dry run
 }
 
-// Only names one call, by the number of a record of it, or one file or folder: by its bytes
-// or, if no file with that name was changed, as it is shown.
+// Only selects one call, by the number of a record of it, or one file or folder: by its bytes or, if no
+// changed file has that name, by its shown name.
 type Only struct {
 	Record uint64
 	File   string
 	shown  bool
 }
 
-// Claim is another session's word that it changed a file, at some time between the
-// request of a call and its completion; To is zero as long as that is missing. A path of
-// "." stands for Many changes that are on record as one. A claim with a doubt may be mistaken.
+// Claim is another session's record that it changed a file, at some time between the request and the
+// completion of a call; To is zero without a completion. The path "." stands for Many changes recorded
+// as one. A claim with a doubt may be wrong.
 type Claim struct {
 	Path     string
 	Session  string
@@ -49,12 +49,10 @@ type Claim struct {
 	Many     event.FileChange
 }
 
-// Undo brings back what files were before the last turn that was not undone, or
-// before several turns. Only what calls with known targets changed is brought back,
-// unless All is set. If it follows an undo of the same turn that left something, asking
-// for All or Force goes on with that turn. The error is [ErrNothing] if there is no
-// such turn. What it does is on record before it is done, and h must be told of
-// those records.
+// Undo restores the files to before the last turn that was not undone, or before several turns. It only
+// undoes calls with known targets, unless All is set. After an undo of the same turn that left
+// something, a call with All or Force continues with that turn. The error is [ErrNothing] if there is no
+// such turn. Its actions are recorded before they are done, and h must receive those records.
 func Undo(ctx context.Context, k *Keeper, h *History, c Call) (Plan, error) {
 	if c.Only != (Only{}) {
 		c.All = true
@@ -82,7 +80,7 @@ func Undo(ctx context.Context, k *Keeper, h *History, c Call) (Plan, error) {
 	return Join(plans...), tooOld
 }
 
-// undoOne undoes one turn. What a dry run would make of files is taken down in made.
+// undoOne undoes one turn. A dry run stores the resulting states in made.
 func undoOne(ctx context.Context, k *Keeper, h *History, c Call, turn string, made map[string]event.FileState) (Plan, error) {
 	p, err := undoAs(ctx, k, h, c, turn, made)
 	if errors.Is(err, ErrNothing) && strings.Contains(c.Only.File, `\x`) {
@@ -107,12 +105,12 @@ func undoAs(ctx context.Context, k *Keeper, h *History, c Call, turn string, mad
 			return Plan{Turn: t.Turn}, fmt.Errorf("plan undo: %w", err)
 		}
 		if c.Only.File != "" && !p.rest {
-			continue // it did not change this file
+			continue // the turn did not change this file
 		}
-		told := (t.all || !c.All) && (t.force || !c.Force) // who asks has heard what stands in its way
+		told := (t.all || !c.All) && (t.force || !c.Force) // the user was already told what prevents the rest
 		if t.going && t.left == nil && turn == "" && c.Only == (Only{}) && len(p.steps) == 0 && (told || len(p.plan.Kept)+len(p.plan.Lost) == 0) {
 			rest = rest || p.rest
-			continue // there is nothing more to do, nor to say
+			continue // nothing more to do or report
 		}
 		if turn == "" && c.Only == (Only{}) && !t.going {
 			p.plan.Skipped, p.plan.Own = h.passedAfter(t.ID)
@@ -128,8 +126,8 @@ func undoAs(ctx context.Context, k *Keeper, h *History, c Call, turn string, mad
 	return Plan{}, ErrNothing
 }
 
-// Redo takes back the last undo. The error is [ErrNothingUndone] if files were
-// changed by calls since, or nothing was undone.
+// Redo reverts the last undo. The error is [ErrNothingUndone] if calls changed files since, or nothing
+// was undone.
 func Redo(ctx context.Context, k *Keeper, h *History, c Call) (Plan, error) {
 	o := h.lastUndo()
 	if o == nil {
@@ -148,16 +146,16 @@ func Redo(ctx context.Context, k *Keeper, h *History, c Call) (Plan, error) {
 	return p.carryOut(ctx, redoTool, c, request{Turn: o.turn.ID, Force: c.Force, Of: o.seq})
 }
 
-// Goal is the state that a file should have again. Known is what the record says that
-// it is now: what is anything else was changed by someone else and stays, unless
-// [Call.Force] is set. Without it whatever is there may go.
+// Goal is a file's state to restore. Known is its current state according to the record: a file with
+// another state was changed by someone else and stays, unless [Call.Force] is set. If Known is nil, any
+// state may be replaced.
 type Goal struct {
 	To    event.FileState
 	Known *event.FileState
 }
 
-// Restore makes files what goals say. It is a call on record like any other, so [Undo]
-// takes it back. Of c the fields All, Turns, Only and Others count for nothing.
+// Restore gives files the states in goals. It is recorded as a call, so [Undo] can revert it. It ignores
+// the fields All, Turns, Only and Others of c.
 func Restore(ctx context.Context, k *Keeper, c Call, goals []Goal) (Plan, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -191,7 +189,7 @@ func (h *History) lastUndo() *op {
 	return nil
 }
 
-// carryOut records the plan, acts, and records what came of it.
+// carryOut records the plan, executes it, and records the result.
 func (p *work) carryOut(ctx context.Context, tool string, c Call, in request) (Plan, error) {
 	p.addParents()
 	if c.DryRun {
@@ -214,16 +212,15 @@ func (p *work) carryOut(ctx context.Context, tool string, c Call, in request) (P
 	if err := c.Emit(ctx, asked); err != nil {
 		return p.plan, fmt.Errorf("record the %s: %w", tool, err)
 	}
-	// First what must go, from the deepest up, then directories from the top down,
-	// then files, then the modes of directories, so that none of them stands in
-	// another's way.
+	// Order: removals from the deepest up, then directories from the top down, then files, then the modes of
+	// directories, so that no step blocks another.
 	slices.SortStableFunc(p.steps, func(a, b step) int { return cmp.Compare(depth(a), depth(b)) })
 	up := slices.Backward(p.steps)
 	for i := range p.steps {
 		p.steps[i].done = p.steps[i].already
 		s := &p.steps[i]
 		if s.pending() && kindOf(s.now) == isDir && s.now.Mode&ownerAll != ownerAll {
-			_ = p.k.ws.Chmod(s.now.Path, fs.FileMode(s.now.Mode|ownerAll)) // what it was for will tell
+			_ = p.k.ws.Chmod(s.now.Path, fs.FileMode(s.now.Mode|ownerAll)) // a failure shows in the step that needs it
 		}
 	}
 	for i := range up {
@@ -264,7 +261,7 @@ func (p *work) carryOut(ctx context.Context, tool string, c Call, in request) (P
 	done.Output, _ = json.Marshal(struct {
 		OK bool `json:"ok"`
 		Plan
-	}{len(plan.Failed) == 0, plan}) // strings only
+	}{len(plan.Failed) == 0, plan}) // only strings, so it cannot fail
 	done.Timestamp = p.k.now().UnixMilli()
 	done.DurationMs = p.k.now().Sub(began).Milliseconds()
 	if err := c.Emit(context.WithoutCancel(ctx), done); err != nil {
@@ -325,14 +322,13 @@ func (p *work) fail(s *step, err error) {
 	*s = step{}
 }
 
-// skip gives a step up because the file is better left alone.
+// skip cancels a step to protect the file.
 func (p *work) skip(s *step, why string) {
 	p.leave(*s, why)
 	*s = step{}
 }
 
-// ready reports whether a step can be taken now: nobody may have changed the
-// file since we planned.
+// ready reports whether a step can run now: nobody may have changed the file since planning.
 func (p *work) ready(ctx context.Context, s *step) bool {
 	if err := ctx.Err(); err != nil {
 		p.fail(s, err)
@@ -352,7 +348,7 @@ func (p *work) ready(ctx context.Context, s *step) bool {
 
 const changedSince = "changed since then"
 
-// expected is what must stand at the step's path now.
+// expected returns the state that must be at the step's path now.
 func (s *step) expected() event.FileState {
 	if s.cleared {
 		return event.FileState{}
@@ -360,7 +356,7 @@ func (s *step) expected() event.FileState {
 	return s.now
 }
 
-// accept lets nothing go but what we planned with.
+// accept allows replacing only the state that was planned for.
 func (p *work) accept(ctx context.Context, s *step) workspace.Accept {
 	if p.force {
 		return nil
@@ -390,14 +386,14 @@ func (p *work) gaveUp(s *step, err error) {
 
 const ownerAll = 0o700
 
-// clear removes what stands in the way, or was made by the turn.
+// clear removes what blocks the path, or was created by the turn.
 func (p *work) clear(ctx context.Context, s *step) {
 	if !s.pending() || kindOf(s.now) == isAbsent {
 		return
 	}
 	from, to := kindOf(s.now), kindOf(s.to)
 	if to != isAbsent && from != isDir && to != isDir || from == isDir && to == isDir {
-		return // it will be replaced in one step
+		return // replaced later in one step
 	}
 	var accept workspace.Accept
 	if from != isDir {
@@ -418,7 +414,7 @@ func (p *work) clear(ctx context.Context, s *step) {
 	}
 }
 
-// putBack gives a file the content and mode, or a link the target, it had.
+// putBack restores the content and mode of a file, or the target of a link.
 func (p *work) putBack(ctx context.Context, s *step) {
 	if !s.pending() || kindOf(s.to) != isFile && kindOf(s.to) != isLink {
 		return

@@ -20,8 +20,8 @@ import (
 	"coder/internal/record/undo/gitindex"
 )
 
-// keepTree sees that every file could be brought back, and returns the name
-// under which the state of all files is kept.
+// keepTree ensures that every file can be restored, and returns the name of the saved state of all
+// files.
 func (k *Keeper) keepTree(ctx context.Context) (string, error) {
 	k.recall()
 	t, err := k.scan(ctx)
@@ -37,8 +37,8 @@ func (k *Keeper) keepTree(ctx context.Context) (string, error) {
 	return k.keepScanned(ctx, t)
 }
 
-// answers reports whether git can be asked for what files were named by before it was asked.
-// Otherwise all files are to be looked at anew.
+// answers reports whether git can confirm the names given to files before it was run. Otherwise all
+// files must be read again.
 func (k *Keeper) answers(ctx context.Context) bool {
 	for _, r := range k.repos {
 		if r.assumed && !r.usable(ctx) {
@@ -50,7 +50,7 @@ func (k *Keeper) answers(ctx context.Context) bool {
 	return true
 }
 
-// keepScanned gives a tree its name.
+// keepScanned saves a tree and gives it its name.
 func (k *Keeper) keepScanned(ctx context.Context, t *tree) (string, error) {
 	switch err := k.persist(ctx, t); {
 	case errors.Is(err, blob.ErrFull):
@@ -60,7 +60,7 @@ func (k *Keeper) keepScanned(ctx context.Context, t *tree) (string, error) {
 		return "", err
 	}
 	for _, name := range t.chain {
-		k.store.Use(name) // what a tree is built upon is of use as long as it is
+		k.store.Use(name) // keep what a tree is based on as long as the tree
 	}
 	if len(k.open) >= maxOpen {
 		clear(k.open) // they can be read back
@@ -69,11 +69,11 @@ func (k *Keeper) keepScanned(ctx context.Context, t *tree) (string, error) {
 	return t.name(), nil
 }
 
-// maxOpen is how many trees are held in memory for calls under way.
+// maxOpen limits the trees in memory for running calls.
 const maxOpen = 16
 
-// recall takes up the tree an earlier process left, if there is one. What git
-// knows of it is not asked for: it will be found to be the same, or not.
+// recall loads the tree of an earlier process, if any. It does not ask git for its part: the scan will
+// find that the same, or not.
 func (k *Keeper) recall() {
 	if k.tree != nil || k.o.Tree == "" {
 		return
@@ -103,9 +103,8 @@ func (k *Keeper) recall() {
 	}
 }
 
-// scan makes k.tree the state of all files now. It looks at the directories that
-// changed since the last time, as far as the system tells them, and reads the
-// files that may have.
+// scan updates k.tree to the current state of all files. It examines the directories that changed since
+// the last scan, as far as the system reports them, and reads files that may have changed.
 func (k *Keeper) scan(ctx context.Context) (*tree, error) {
 	if k.feed == nil && (k.light == nil || k.light.follows) {
 		k.feed = k.ws.Follow().Count()
@@ -133,7 +132,7 @@ func (k *Keeper) scan(ctx context.Context) (*tree, error) {
 	return t, nil
 }
 
-// failed has the next scan look at everything.
+// failed makes the next scan examine everything.
 func (k *Keeper) failed() {
 	if k.feed != nil {
 		k.feed.Fail()
@@ -179,8 +178,7 @@ func (s *scanning) walk(ctx context.Context) (*tree, error) {
 	return s.next, nil
 }
 
-// stale begins the next tree with what still holds of the old one, and names the
-// directories of which nothing is known or that are to be looked at again.
+// stale starts the next tree with the valid part of the old one, and returns the directories to examine.
 func (s *scanning) stale(c workspace.Changes) (dirs []string) {
 	for dir, f := range s.old.folders {
 		switch {
@@ -202,8 +200,7 @@ func (s *scanning) stale(c workspace.Changes) (dirs []string) {
 	return dirs
 }
 
-// scanDirs takes in directories and what is below them, and names the contents of
-// the files in them.
+// scanDirs examines directories and everything below, and determines the hashes of their files.
 func (s *scanning) scanDirs(ctx context.Context, dirs []string, known func(string) bool) (err error) {
 	visit := func(f workspace.Folder) { err = errors.Join(err, s.take(f)) }
 	more, ended := s.k.ws.Survey(ctx, workspace.Survey{Dirs: dirs, Known: known, Limit: s.k.o.MaxEntries, Feed: s.k.feed, Each: visit})
@@ -232,30 +229,30 @@ func (s *scanning) scanDirs(ctx context.Context, dirs []string, known func(strin
 	return nil
 }
 
-// scanning is one scan under way.
+// scanning is a scan in progress.
 type scanning struct {
 	k    *Keeper
 	old  *tree // may be nil
 	next *tree
 	todo []find
-	errs []string // directories that could not be listed, or not whole
+	errs []string // directories whose listing failed or is incomplete
 
-	clock   workspace.FileTime // when it began
-	scratch []string           // temporary files that were come across
+	clock   workspace.FileTime // start of the scan
+	scratch []string           // temporary files found
 	pack    packer
 }
 
-// draft is a folder that is being made of one that was seen before.
+// draft is a folder under construction, based on its previous state.
 type draft struct {
 	dir string
 	*folder
 	old *folder // may be nil
 }
 
-// find is a file whose content is to be named.
+// find is a file whose hash is to be determined.
 type find struct {
 	*draft
-	i    int // which it is of its folder
+	i    int // index in its folder
 	size int64
 }
 
@@ -265,17 +262,17 @@ func (f find) seen() stamp      { return f.stamp(f.i) }
 func (f find) call(hash string) { f.hashes[f.i] = packHash(hash) }
 func (f find) mark(flag byte)   { f.setFlag(f.i, flag) }
 
-// fresh reports whether the file's stamp cannot be relied on.
+// fresh reports whether the file's stamp is unreliable.
 func (f find) fresh(clock workspace.FileTime) bool { return f.foreign || f.seen().fresh(clock.Now) }
 
-// lose marks a file as one whose content is not known.
+// lose marks a file's content as unknown.
 func (f find) lose() {
 	f.call("")
 	f.mark(nodeLost)
 }
 
-// take takes in a directory that was looked at. Without the main root there is
-// nothing to tell; an added one that is out of reach is left out.
+// take processes a listed directory. A missing main root is an error; an unreachable added one is
+// skipped.
 func (s *scanning) take(f workspace.Folder) error {
 	delete(s.k.closed, f.Path)
 	delete(s.k.again, f.Path)
@@ -305,8 +302,8 @@ func (s *scanning) take(f workspace.Folder) error {
 	return nil
 }
 
-// merge makes the folder that f describes out of the one seen last. If all is
-// as it was, it is the same one.
+// merge builds the folder described by f from the previous one. If nothing changed, it returns the
+// previous one.
 func (s *scanning) merge(f workspace.Folder) *folder {
 	var old *folder
 	if s.old != nil {
@@ -318,9 +315,9 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 		st, hash := stamp{mode: t.Mode, size: t.Size, mtime: t.Mtime, ctime: t.Ctime, ino: t.Ino}, pending
 		switch {
 		case t.Mode.IsDir():
-			hash, st = packedDir, stamp{mode: t.Mode &^ (fs.ModeSticky | fs.ModeSetgid)} // its times say nothing about it
+			hash, st = packedDir, stamp{mode: t.Mode &^ (fs.ModeSticky | fs.ModeSetgid)} // a directory's times are irrelevant
 		case t.Mode&fs.ModeSymlink != 0:
-		case !t.Mode.IsRegular(), workspace.IsScratch(t.Name): // one that we ourselves are about to write
+		case !t.Mode.IsRegular(), workspace.IsScratch(t.Name): // skip coder's own temporary files
 			continue
 		}
 		s.pack.packed = appendStamped(s.pack.packed, t.Name, st)
@@ -329,7 +326,7 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 			shared, foreign = shared || t.Names > 1, foreign || t.Device != s.clock.Device
 		}
 	}
-	unsettled := func(flag byte) bool { return flag&(nodeFresh|nodeClosed|nodeLight) != 0 } // it is looked at again
+	unsettled := func(flag byte) bool { return flag&(nodeFresh|nodeClosed|nodeLight) != 0 } // to be examined again
 	if old != nil && old.packed == string(s.pack.packed) && old.shared == shared && !slices.ContainsFunc(old.flags, unsettled) {
 		return old
 	}
@@ -351,16 +348,16 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 	return d.folder
 }
 
-// gathered reports whether a file's content is at hand for the start that is being saved, and
-// its stamp can be relied on.
+// gathered reports whether a file's content is available for the start being saved, with a reliable
+// stamp.
 func (s *scanning) gathered(f *folder, i int) bool {
 	return s.k.light.looking() && f.flag(i) == nodeLight && s.k.light.has(unpackHash(f.hashes[i]))
 }
 
-// looking reports whether a start is saved from what a look ahead gathered.
+// looking reports whether a start uses the contents from a [Keeper.Look].
 func (g *gathering) looking() bool { return g != nil && g.looked }
 
-// lookAgain has the next scan that is to last look at a directory.
+// lookAgain makes the next durable scan examine a directory again.
 func (k *Keeper) lookAgain(dir string, again bool) {
 	if !again {
 		return
@@ -371,11 +368,11 @@ func (k *Keeper) lookAgain(dir string, again bool) {
 	k.again[dir] = true
 }
 
-// pending stands for the hash of what is yet to be named.
+// pending stands for a hash that is not yet determined.
 const pending = "?"
 
-// identify names the contents of all files that are new or changed. What git
-// has is named by it; the rest is read and kept, within bounds.
+// identify determines the hashes of all new and changed files. It uses git's name for contents that git
+// has; it reads and saves the others, within limits.
 func (s *scanning) identify(ctx context.Context) error {
 	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
 		st := f.seen()
@@ -420,8 +417,7 @@ func (s *scanning) identify(ctx context.Context) error {
 	return s.read(ctx)
 }
 
-// setAside marks files as lost instead of naming their contents, and returns how
-// many and the last of them.
+// setAside marks files as lost instead of hashing them, and returns their number and the last of them.
 func (s *scanning) setAside(lost func(find) bool) (n int, last string) {
 	var f find
 	s.todo = slices.DeleteFunc(s.todo, func(g find) bool {
@@ -438,24 +434,23 @@ func (s *scanning) setAside(lost func(find) bool) (n int, last string) {
 	return n, last
 }
 
-// expect prepares for the state of so many files.
+// expect prepares for the state of this many files.
 func (k *Keeper) expect(files int) {
 	if files > many && k.o.Many != nil {
 		k.o.Many()
 	}
 }
 
-// many is the number of files from which on their state takes much memory.
+// many is the number of files from which their state needs much memory.
 var many = 10_000
 
-// maxLight is how many bytes of files a start holds.
+// maxLight limits the bytes of files in a start.
 const maxLight = 256 << 10
 
-// few is the number of files up to which reading them is cheaper than asking
-// git about them.
+// few is the number of files up to which reading them is cheaper than running git.
 const few = 200
 
-// asIn names the files of one repository that its index says are unchanged.
+// asIn uses git's object ids for files of a repository that its index reports as unchanged.
 func (s *scanning) asIn(ctx context.Context, r *repo) error {
 	found, settings := 0, make(map[string]bool)
 	last, in, mine := "", (*folder)(nil), false
@@ -497,7 +492,7 @@ func (s *scanning) asIn(ctx context.Context, r *repo) error {
 		if err == nil && (sure || found > few && !other[r.name(f.path())]) {
 			return true
 		}
-		f.hashes[f.i] = pending // without git it is read
+		f.hashes[f.i] = pending // without git it must be read
 		return false
 	})
 	return ctx.Err()
@@ -505,8 +500,7 @@ func (s *scanning) asIn(ctx context.Context, r *repo) error {
 
 func (f find) inGit() bool { return strings.HasPrefix(f.hashes[f.i], packedGit) }
 
-// read reads the files that are left, several at a time, and keeps what is in
-// them.
+// read reads the remaining files concurrently, and saves their contents.
 func (s *scanning) read(ctx context.Context) error {
 	if len(s.todo) == 0 {
 		return nil
@@ -517,17 +511,17 @@ func (s *scanning) read(ctx context.Context) error {
 	}
 	if g := s.k.light; g != nil && (len(s.todo) > few || size > maxLight) {
 		if g.ahead {
-			return fs.SkipAll // that is more than a look ahead
+			return fs.SkipAll // too much for a look ahead
 		}
-		s.k.light = nil // to read them twice would cost more than to wait for the disk
+		s.k.light = nil // reading twice would cost more than syncing
 	}
 	for _, f := range s.todo {
-		f.mark(0) // so that there is room for what several will write at once
+		f.mark(0) // allocate the flags before concurrent writes
 	}
 	oids := make(map[string]string)
 	for _, r := range s.k.repos {
 		if s.k.light != nil {
-			break // to ask git would take longer than to read a few files
+			break // git would take longer than reading a few files
 		}
 		wanted := make(map[string]bool)
 		for _, f := range s.todo {
@@ -567,8 +561,8 @@ func (s *scanning) read(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// A content that is too large, or cannot be read, does not stop the command, but
-	// what that does to the file cannot be undone; a store that fails does, see Keep.
+	// A content that is too large or unreadable does not stop the command, although its changes to the file
+	// cannot be undone. A failing store does, see Keep.
 	err := errors.Join(errs...)
 	if s.k.light != nil {
 		for _, f := range s.todo {
@@ -582,7 +576,7 @@ func (s *scanning) read(ctx context.Context) error {
 		}
 	}
 	if err != nil && !errors.Is(err, blob.ErrFull) {
-		s.k.failed() // perhaps it can be kept the next time
+		s.k.failed() // it may be possible to save it next time
 		s.k.fault = err
 		return nil
 	}
@@ -595,5 +589,5 @@ func (s *scanning) read(ctx context.Context) error {
 	return nil
 }
 
-// maxWarning bounds what a warning quotes.
+// maxWarning limits the quote in a warning.
 const maxWarning = 300

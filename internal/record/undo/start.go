@@ -25,25 +25,25 @@ import (
 	"coder/internal/record/undo/blob"
 )
 
-// StateOf makes the state of the repository, given the small files that are ignored. What
-// HEAD has of the objects in it, committed lists.
+// StateOf returns the repository's state, given the small ignored files. committed returns the objects
+// that HEAD has.
 type StateOf func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error)
 
-// gathering collects contents for a start, by several goroutines.
+// gathering collects contents for a start; it is safe for concurrent use.
 type gathering struct {
-	ahead   bool // nobody waits for the start yet
-	looked  bool // it has the contents of a look ahead
-	follows bool // the system is asked to tell of changes from now on
+	ahead   bool // no caller waits for the start yet
+	looked  bool // it has the contents from a look ahead
+	follows bool // watch for changes from now on
 
-	kept []*blob.Store // of undo, which may have the same contents
+	kept []*blob.Store // undo's stores, which may have the same contents
 
 	mu       sync.Mutex
 	contents map[string][]byte // by their hash
 }
 
-// gather begins to collect. To follow changes costs little while a session runs, but holds up
-// its end by some 10 ms in the kernel. So that is left to the first call that may write,
-// unless there are so many files that looking twice takes longer.
+// gather starts a collection. Watching for changes costs little while a session runs, but delays its end
+// by some 10 ms in the kernel. So the first call that may write starts the watch, unless there are so
+// many files that a second scan would take longer.
 func (k *Keeper) gather() *gathering {
 	size := int64(0)
 	for _, r := range k.repos {
@@ -54,7 +54,7 @@ func (k *Keeper) gather() *gathering {
 	return &gathering{follows: size > followIndex, kept: k.store.made(), contents: make(map[string][]byte)}
 }
 
-// followIndex is an index of some 1,200 files.
+// followIndex is the size of an index with some 1,200 files.
 const followIndex = 128 << 10
 
 // has reports whether a content was gathered.
@@ -65,7 +65,7 @@ func (g *gathering) has(hash string) bool {
 	return ok
 }
 
-// put names a content, and reports whether undo counts on it already.
+// put hashes a content, and reports whether undo already has it.
 func (g *gathering) put(content io.ReadSeeker) (hash string, lasts bool, err error) {
 	hash, err = blob.Digest(content)
 	if err != nil || slices.ContainsFunc(g.kept, func(s *blob.Store) bool { return s.Has(hash) }) {
@@ -81,8 +81,8 @@ func (g *gathering) put(content io.ReadSeeker) (hash string, lasts bool, err err
 	return hash, false, err
 }
 
-// Look looks at all files ahead of [Keeper.Start], and holds what that is to save. Where many
-// files have to be read, that is left to Start.
+// Look scans all files before [Keeper.Start], and keeps in memory what Start will save. If many files
+// must be read, it leaves that to Start.
 func (k *Keeper) Look(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,20 +91,19 @@ func (k *Keeper) Look(ctx context.Context) {
 	k.light = k.gather()
 	k.light.ahead = true
 	if _, err := k.scan(ctx); err != nil {
-		k.tree = nil // Start says why
+		k.tree = nil // Start reports the error
 	} else {
 		k.looked = k.light
 	}
 	k.light = nil
 }
 
-// Start saves what a session begins with under a name that [StartName] made: the state of all files, and the
-// one that state makes. That may hold secrets. If it is to last it outlives a crash of the
-// machine.
+// Start saves a session's initial state under a name from [StartName]: the state of all files, and the
+// repository's from state. It may contain secrets. If last is set, it survives a crash of the machine.
 //
-// Undo does not count on a start: what is to be undone one day is saved again before the
-// first call that may overwrite it. Only where many files have to be read they are saved
-// for undo at once, since to read them twice would cost more.
+// Undo does not rely on a start: content to undo later is saved again before the first call that may
+// overwrite it. Only if many files must be read are they saved for undo immediately, since reading them
+// twice would cost more.
 func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateOf) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -131,7 +130,7 @@ func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateO
 			err = k.commit()
 		}
 	default:
-		s.base = t.name() // it may have none
+		s.base = t.name() // there may be none
 	}
 	if err != nil {
 		return err
@@ -143,21 +142,21 @@ func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateO
 		}
 		err = k.store.saveStart(name, s, last)
 	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, syscall.ENOSPC) { // a full disk is reported by the next record
+	if err != nil && ctx.Err() == nil && !errors.Is(err, syscall.ENOSPC) { // the next record reports a full disk
 		k.warn(fmt.Sprintf("the repository's state was not saved, so the session may run differently again: %v", err))
 	}
 	return err
 }
 
-// Bounds of the ignored files that are saved: what a program built or downloaded is not.
+// Limits on the ignored files to save: build results and downloads are left out.
 const (
 	maxIgnored      = 500
 	maxIgnoredFile  = 64 << 10
 	maxIgnoredBytes = 4 << 20
-	maxIgnoredIn    = 50 // files of a folder that is ignored as a whole; a larger one is left out
+	maxIgnoredIn    = 50 // files of an entirely ignored folder; larger ones are skipped
 )
 
-// saveIgnored saves small files that git ignores, but for those that may hold secrets.
+// saveIgnored saves small ignored files, except those that may hold secrets.
 func (k *Keeper) saveIgnored(ctx context.Context) (list []event.FileState) {
 	size := int64(0)
 	slices.Sort(k.ignored)
@@ -193,7 +192,7 @@ func (k *Keeper) saveIgnored(ctx context.Context) (list []event.FileState) {
 	return list
 }
 
-// State is the state of a repository that was saved.
+// State returns the saved state of a repository.
 func (k *Keeper) State(name string) ([]byte, error) {
 	if isStart(name) {
 		s, err := k.store.start(name)
@@ -213,14 +212,13 @@ func (k *Keeper) State(name string) ([]byte, error) {
 // startPrefix begins the names of starts.
 const startPrefix = "start:"
 
-// StartName is the name of a start that is to be saved, from an id that no other has.
+// StartName returns the name for a new start, from a unique id.
 func StartName(id string) string { return startPrefix + id }
 
 func isStart(name string) bool { return strings.HasPrefix(name, startPrefix) }
 
-// start is what a session begins with, as it is saved: one text with the state of all files
-// (or the name under which undo has it), the state of the repository, and contents that
-// neither undo nor git has.
+// start is the saved initial state of a session: one text with the state of all files (or undo's name
+// for it), the state of the repository, and contents that neither undo nor git has.
 type start struct {
 	base     string
 	tree     []byte
@@ -228,7 +226,7 @@ type start struct {
 	contents map[string][]byte // by their hash
 }
 
-// startMagic begins the text of a start. It is followed by its parts, each with its length.
+// startMagic begins the text of a start. The parts follow, each with its length.
 const startMagic = "coder start 1\n"
 
 func (s *start) encode() []byte {
@@ -261,7 +259,7 @@ func decodeStart(text []byte) (*start, error) {
 	return s, p.err
 }
 
-// startFile is the file of a start.
+// startFile returns the file of a start.
 func startFile(name string) (string, error) {
 	id := strings.TrimPrefix(name, startPrefix)
 	if id == "" || len(id) > maxStartID || strings.ContainsFunc(id, func(r rune) bool { return !isPlain(r) }) {
@@ -284,7 +282,7 @@ func (s *Store) saveStart(name string, saved *start, last bool) error {
 	return s.starts.Save(file, saved.encode(), last)
 }
 
-// start reads a start, and keeps it at hand for its contents.
+// start reads a start and caches it for its contents.
 func (s *Store) start(name string) (*start, error) {
 	file, err := startFile(name)
 	if err != nil || s.starts == nil {
@@ -310,10 +308,10 @@ func (s *Store) start(name string) (*start, error) {
 	return saved, nil
 }
 
-// ErrDamaged is the error of reading something that is not what was saved.
+// ErrDamaged reports data that differs from what was saved.
 var ErrDamaged = blob.ErrDamaged
 
-// inStarts finds a content in the starts that were read.
+// inStarts searches the loaded starts for a content.
 func (s *Store) inStarts(hash string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,9 +20,8 @@ import (
 	"coder/internal/record/undo/gitindex"
 )
 
-// A FileState's Hash names a content in the store, unless it is one of these.
-// A content that git has is not kept a second time but named git:<object id>;
-// a whole tree of files is named tree:<hash>.
+// A FileState's Hash names a content in the store, unless it is one of these. A content that git has is
+// not saved again but named git:<object id>; a whole tree of files is named tree:<hash>.
 const (
 	dirHash    = "dir"
 	linkHash   = "link"
@@ -30,7 +29,7 @@ const (
 	treePrefix = "tree:"
 )
 
-// kind is what stands at a path.
+// kind is the kind of file at a path.
 type kind uint8
 
 const (
@@ -38,7 +37,7 @@ const (
 	isFile
 	isDir
 	isLink
-	isLost // something whose content is not known
+	isLost // its content is unknown
 )
 
 func kindOf(s event.FileState) kind {
@@ -55,7 +54,7 @@ func kindOf(s event.FileState) kind {
 	return isFile
 }
 
-// save describes what stands at rel and keeps its content.
+// save describes the file at rel and saves its content.
 func (k *Keeper) save(rel string) (event.FileState, error) { return k.describe(rel, k.put) }
 
 // Current describes what stands at rel and keeps nothing.
@@ -63,9 +62,8 @@ func (k *Keeper) Current(rel string) (event.FileState, error) {
 	return k.describe(rel, func(_ string, content io.ReadSeeker) (string, error) { return blob.Digest(content) })
 }
 
-// describe says what stands at rel; name turns its content into a hash.
-// Whatever cannot be read is lost, and only a store that fails is an error. What
-// is reached through a link is not at rel but elsewhere.
+// describe describes the file at rel; name converts its content into a hash. Whatever cannot be read is
+// lost; only a failing store is an error. It does not follow links.
 func (k *Keeper) describe(rel string, name func(string, io.ReadSeeker) (string, error)) (event.FileState, error) {
 	s := event.FileState{Path: rel}
 	if _, err := k.ws.Resolve(rel); err != nil {
@@ -96,7 +94,7 @@ func (k *Keeper) describe(rel string, name func(string, io.ReadSeeker) (string, 
 	return s, nil
 }
 
-// stateOf describes what was found at rel, as look does.
+// stateOf describes a file found at rel, like look.
 func (k *Keeper) stateOf(rel string, f workspace.Found) (event.FileState, error) {
 	s := event.FileState{Path: rel}
 	if f.Info == nil {
@@ -118,7 +116,7 @@ func (k *Keeper) stateOf(rel string, f workspace.Found) (event.FileState, error)
 	return s, nil
 }
 
-// describeContent adds to s the name of its content.
+// describeContent sets the hash of s's content.
 func (k *Keeper) describeContent(s *event.FileState, name func(string, io.ReadSeeker) (string, error)) error {
 	err := k.withContent(s.Path, func(content io.ReadSeeker, size int64) (err error) {
 		s.Hash, err = name(s.Path, content)
@@ -137,16 +135,16 @@ func (k *Keeper) describeContent(s *event.FileState, name func(string, io.ReadSe
 	return err
 }
 
-// errUnreadable is the error of a file that cannot be read.
+// errUnreadable reports a file that cannot be read.
 var errUnreadable = errors.New("cannot be read")
 
-// small is the size up to which a file is read at once.
+// small is the size up to which a file is read in one piece.
 const small = 1 << 20
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// withContent calls do with what the file at rel holds. A small file is read
-// before, so that do may go over it several times at no cost.
+// withContent calls do with the content of the file at rel. A small file is loaded first, so that do may
+// read it repeatedly at no cost.
 func (k *Keeper) withContent(rel string, do func(content io.ReadSeeker, size int64) error) error {
 	f, info, err := k.ws.Open(rel)
 	if err != nil {
@@ -168,7 +166,7 @@ func (k *Keeper) withContent(rel string, do func(content io.ReadSeeker, size int
 	return do(bytes.NewReader(b.Bytes()), int64(b.Len()))
 }
 
-// readable is a file whose troubles are its own, not those of the store.
+// readable marks read errors as the file's, not the store's.
 type readable struct{ io.ReadSeeker }
 
 func (r readable) Read(p []byte) (int, error) {
@@ -179,17 +177,17 @@ func (r readable) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reading names contents. It is used by several goroutines at once.
+// reading determines hashes of contents; it is safe for concurrent use.
 type reading struct {
 	k       *Keeper
-	clock   workspace.FileTime // before the first is read
-	tracked map[string]string  // by path, the objects of git
+	clock   workspace.FileTime // before the first read
+	tracked map[string]string  // path → git object
 	pinned  func() func(string) bool
 	full    atomic.Bool
 }
 
-// name reads a file, finds or keeps its content, and names it. A file that
-// cannot be read or kept is lost; the error says why if that is unexpected.
+// name reads a file, finds or saves its content, and sets its hash. A file that cannot be read or saved
+// is lost; the error says why if that is unexpected.
 func (r *reading) name(f find) error {
 	if f.fresh(r.clock) {
 		f.mark(nodeFresh)
@@ -203,15 +201,15 @@ func (r *reading) name(f find) error {
 		return nil
 	}
 	f.lose()
-	f.mark(nodeFresh) // another time, perhaps
+	f.mark(nodeFresh) // perhaps next time
 	if errors.Is(err, errUnreadable) || errors.Is(err, errNoPrivate) {
 		return nil
 	}
 	return err
 }
 
-// nameContent prefers the name by which git knows the content, or knew it when
-// the file was last seen. Once there is no room left none is looked for again.
+// nameContent prefers git's name for the content, current or from the last scan. Once the store is full,
+// it does not try again to make room.
 func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (hash string, err error) {
 	var oids []string
 	if i, ok := f.old.index(f.base()); ok {
@@ -249,12 +247,12 @@ func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (hash s
 	return hash, err
 }
 
-// put keeps the content of a file, making room for it if need be.
+// put saves the content of a file, making room if necessary.
 func (k *Keeper) put(rel string, content io.ReadSeeker) (string, error) {
 	return k.putSparing(rel, content, k.pinned)
 }
 
-// putSparing is put that is told what must not go to make room.
+// putSparing is put with the contents that must not be removed to make room.
 func (k *Keeper) putSparing(rel string, content io.ReadSeeker, pinned func() func(hash string) bool) (string, error) {
 	if k.light != nil {
 		hash, _, err := k.light.put(content)
@@ -276,8 +274,7 @@ func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// same reports whether a and b are the same thing. What is lost is taken for
-// the same if it has the same size and mode.
+// same reports whether a and b are equal. Lost files count as equal if they have the same size and mode.
 func (k *Keeper) same(ctx context.Context, a, b event.FileState) bool {
 	if kindOf(a) != kindOf(b) {
 		return false
@@ -308,7 +305,7 @@ func (k *Keeper) same(ctx context.Context, a, b event.FileState) bool {
 	return err == nil && x == y
 }
 
-// ownHash is the hash under which the store has, or would have, the content.
+// ownHash returns the hash under which the store has, or would have, the content.
 func (k *Keeper) ownHash(ctx context.Context, s event.FileState) (string, error) {
 	if !strings.HasPrefix(s.Hash, gitPrefix) {
 		return s.Hash, nil
@@ -320,8 +317,7 @@ func (k *Keeper) ownHash(ctx context.Context, s event.FileState) (string, error)
 	return blob.Digest(bytes.NewReader(data))
 }
 
-// Content is what the file described by s held, if that is no more than limit
-// bytes.
+// Content returns the content of the file described by s, if it is at most limit bytes.
 func (k *Keeper) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -345,8 +341,8 @@ func (k *Keeper) content(ctx context.Context, s event.FileState) (io.ReadCloser,
 	return io.NopCloser(bytes.NewReader(data)), err
 }
 
-// stamp is what the file system says about a file without its being read. A
-// file with the same stamp is taken for the same, unless it is fresh.
+// stamp is a file's metadata, read without its content. A file with the same stamp counts as unchanged,
+// unless it is fresh.
 type stamp struct {
 	size         int64
 	mtime, ctime int64 // nanoseconds
@@ -354,8 +350,8 @@ type stamp struct {
 	mode         fs.FileMode
 }
 
-// The clock of a file system ticks slowly: a file may be changed twice within
-// one tick and look the same. Some tick in seconds.
+// File system clocks tick slowly: a file may change twice within one tick and look the same. Some tick
+// in seconds.
 const (
 	tick     = 100 * time.Millisecond
 	slowTick = 3 * time.Second
@@ -368,8 +364,8 @@ func stampOf(info fs.FileInfo) stamp {
 
 func (s stamp) last() time.Time { return time.Unix(0, max(s.mtime, s.ctime)) }
 
-// fresh reports whether the file may yet change without its stamp changing, if
-// that is the time on its file system, or was before it was read.
+// fresh reports whether the file may still change without a new stamp, at the time now on its file
+// system, taken before reading it.
 func (s stamp) fresh(now int64) bool {
 	last := s.last().UnixNano()
 	wait := tick

@@ -12,20 +12,19 @@ import (
 	"coder/internal/record/undo/blob"
 )
 
-// tree is the state of all files that are not ignored, at one moment. It is not
-// changed once made; later ones share the folders that stayed the same.
+// tree is the state of all files that are not ignored, at one moment. It is immutable; later trees share
+// its unchanged folders.
 type tree struct {
 	folders map[string]*folder
-	at      int64    // when it was looked at, in nanoseconds
-	partial bool     // there was more than we look at
-	roots   []string // the directories that everything lies in
+	at      int64    // time of the scan, in nanoseconds
+	partial bool     // there were more files than the limit
+	roots   []string // the root directories
 
-	// chain names the blobs that hold the tree, the full one first, then those
-	// that say what changed. In place of the full one there may be a name that
-	// git gives a meaning to, see atHead. A tree that is not kept has none.
+	// chain names the blobs of the tree, the full one first, then those with the differences. The full one
+	// may instead be a name based on git, see atHead. A tree that is not saved has none.
 	chain []string
-	full  int // bytes of the full one
-	added int // bytes of the others
+	full  int // size of the full one
+	added int // size of the others
 }
 
 func (t *tree) name() string {
@@ -35,26 +34,26 @@ func (t *tree) name() string {
 	return t.chain[len(t.chain)-1]
 }
 
-// find is what stands at a path, nil if there is nothing.
+// find returns the node at a path, or nil.
 func (t *tree) find(rel string) *node { return t.folders[path.Dir(rel)].find(path.Base(rel)) }
 
 // node is a file, a link or a directory.
 type node struct {
 	name   string
-	hash   string // of a link: linkHash, a colon and where it leads
+	hash   string // of a link: linkHash, a colon and its target
 	stamp  stamp
 	lost   bool
-	fresh  bool // its stamp cannot be relied on yet
-	closed bool // a directory that could not be listed, or not whole
+	fresh  bool // its stamp is not reliable yet
+	closed bool // a directory whose listing failed or is incomplete
 }
 
-// leadingTo is the hash of a link.
+// leadingTo returns the hash of a link.
 func leadingTo(target string) string { return linkHash + ":" + target }
 
-// link is where a link leads, if the node is one.
+// link returns the target if the node is a link.
 func (n *node) link() (target string, ok bool) { return strings.CutPrefix(n.hash, linkHash+":") }
 
-// state describes the node, which lies in dir.
+// state describes the node, which is in dir.
 func (n node) state(dir string) event.FileState {
 	s := event.FileState{
 		Path: path.Join(dir, n.name), Hash: n.hash, Mode: uint32(n.stamp.mode.Perm()), Size: n.stamp.size, Lost: n.lost,
@@ -68,8 +67,7 @@ func (n node) state(dir string) event.FileState {
 	return s
 }
 
-// hashes are the contents in the store that the tree relies on, its own blobs
-// included.
+// hashes returns the store's contents that the tree needs, including its own blobs.
 func (t *tree) hashes() map[string]bool {
 	all := make(map[string]bool)
 	if t == nil {
@@ -101,8 +99,8 @@ func (p pair) path() string {
 	return path.Join(p.dir, p.after.name)
 }
 
-// compare lists the nodes that are not alike in a and b, directory by directory
-// in the order of names. Either tree may be nil.
+// compare returns the nodes that differ between a and b, directory by directory, sorted by name. Either
+// tree may be nil.
 func compare(a, b *tree) (list []pair) {
 	a, b = cmp.Or(a, new(tree)), cmp.Or(b, new(tree))
 	for _, dir := range differing(a, b) {
@@ -111,7 +109,7 @@ func compare(a, b *tree) (list []pair) {
 	return list
 }
 
-// differing lists the directories that are not the same in a and b, in order.
+// differing returns the directories that differ between a and b, sorted.
 func differing(a, b *tree) (dirs []string) {
 	for dir, f := range b.folders {
 		if a.folders[dir] != f {
@@ -138,7 +136,7 @@ func compareFolders(dir string, a, b *folder) (list []pair) {
 			list = append(list, pair{dir, nil, b.node(j)})
 			j++
 		default:
-			if a.stamped(i) != b.stamped(j) || a.hashes[i] != b.hashes[j] || (a.flag(i)^b.flag(j))&^(nodeFresh|nodeLight) != 0 { // freshness aside
+			if a.stamped(i) != b.stamped(j) || a.hashes[i] != b.hashes[j] || (a.flag(i)^b.flag(j))&^(nodeFresh|nodeLight) != 0 { // ignoring freshness
 				list = append(list, pair{dir, a.node(i), b.node(j)})
 			}
 			i, j = i+1, j+1
@@ -147,10 +145,9 @@ func compareFolders(dir string, a, b *folder) (list []pair) {
 	return list
 }
 
-// with returns the tree that t becomes when the given nodes are put in, and
-// those that are nil taken out. They are taken in directory by directory, so
-// those of one should not be far apart. Where the outcome is what another tree
-// has, which may be nil, it is shared with that.
+// with returns t after the edits: a nil node is removed, any other set. Edits are processed per
+// directory, so those of one should be close together. The result shares folders that equal like's; like
+// may be nil.
 func (t *tree) with(edits iter.Seq[edit], like *tree) *tree {
 	next := &tree{folders: maps.Clone(t.folders), at: t.at, partial: t.partial, roots: t.roots}
 	if next.folders == nil {
@@ -160,7 +157,7 @@ func (t *tree) with(edits iter.Seq[edit], like *tree) *tree {
 		dir   string
 		edits []edit
 	}
-	var open []group // each lies in the one before it
+	var open []group // each is inside the one before it
 	finish := func() {
 		g := open[len(open)-1]
 		open = open[:len(open)-1]
@@ -189,13 +186,13 @@ func (t *tree) with(edits iter.Seq[edit], like *tree) *tree {
 	return next
 }
 
-// edit puts a node at a path, or takes away what is there if it is nil.
+// edit sets the node at a path, or removes it if nil.
 type edit struct {
 	path string
 	node *node
 }
 
-// saw reports whether the tree would show a file in dir if there had been one.
+// saw reports whether the tree would include a file in dir, had there been one.
 func (t *tree) saw(dir string) bool {
 	n := t.folders[path.Dir(dir)].find(path.Base(dir))
 	switch {
@@ -213,7 +210,7 @@ func (t *tree) saw(dir string) bool {
 	return t.folders[dir] != nil || !t.partial
 }
 
-// addRoots sets the roots of a tree that is being made. Each is there, if empty.
+// addRoots sets the roots of a tree under construction. Each has a folder, even if empty.
 func (t *tree) addRoots(roots []string) {
 	slices.Sort(roots)
 	t.roots = roots
@@ -224,7 +221,7 @@ func (t *tree) addRoots(roots []string) {
 	}
 }
 
-// equals reports whether b says what t says, stamps included.
+// equals reports whether b equals t, including stamps.
 func (t *tree) equals(b *tree) bool {
 	return t.partial == b.partial && slices.Equal(t.roots, b.roots) && len(compare(t, b)) == 0
 }

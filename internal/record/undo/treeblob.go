@@ -16,9 +16,8 @@ import (
 	"coder/internal/record/gitstate"
 )
 
-// treeMagic begins the blob of a tree. It is followed by the name of the tree
-// this one is built upon (empty: none), when it was looked at, whether that was
-// all there is, where it lies, and the nodes that were put in or taken out.
+// treeMagic begins the blob of a tree. Then follow the name of the base tree (or empty), the time of the
+// scan, whether the tree is complete, its roots, and the nodes set or removed.
 const treeMagic = "coder tree 2\n"
 
 const (
@@ -29,8 +28,8 @@ const (
 
 var errTree = errors.New("the saved state of files is damaged")
 
-// persist keeps t, in proportion to what is different from the tree that was
-// kept before, or from what git has, and gives it a name.
+// persist saves t, at a cost in proportion to its difference from the last saved tree or from git's, and
+// gives it a name.
 func (k *Keeper) persist(ctx context.Context, t *tree) error {
 	if t.name() != "" {
 		return nil
@@ -61,11 +60,11 @@ func (k *Keeper) persist(ctx context.Context, t *tree) error {
 	return nil
 }
 
-// follow gives t the name of a tree that says the same.
+// follow gives t the name of an equal tree.
 func (t *tree) follow(as *tree) { t.chain, t.full, t.added = as.chain, as.full, as.added }
 
-// likeLast reports whether the newest tree on record is what t would be kept
-// as, upon base. Then base gets its name.
+// likeLast reports whether the newest tree on record equals t saved upon base. If so, base gets its
+// name.
 func (k *Keeper) likeLast(base, t *tree) bool {
 	c, err := k.readChain(k.o.Tree)
 	if err != nil || c.head != base.name() || len(c.blobs) != 1 {
@@ -82,7 +81,7 @@ func (k *Keeper) likeLast(base, t *tree) bool {
 			return e.path == p.path() && e.node == p.after
 		}
 		n := *e.node
-		n.fresh = p.after.fresh // that aside
+		n.fresh = p.after.fresh // ignored here
 		return n == *p.after
 	})
 	if same {
@@ -91,7 +90,7 @@ func (k *Keeper) likeLast(base, t *tree) bool {
 	return same
 }
 
-// encodeTree writes what makes t out of base, which may be nil.
+// encodeTree encodes the difference from base, which may be nil, to t.
 func encodeTree(base, t *tree) []byte {
 	base = cmp.Or(base, new(tree))
 	b := encodeHead(base.name(), t)
@@ -103,7 +102,7 @@ func encodeTree(base, t *tree) []byte {
 	return b
 }
 
-// encodeHead writes what the blob of a tree begins with.
+// encodeHead encodes the start of a tree's blob.
 func encodeHead(base string, t *tree) []byte {
 	b := appendString([]byte(treeMagic), base)
 	b = binary.AppendVarint(b, t.at)
@@ -132,7 +131,7 @@ const (
 	nodeLost
 	nodeFresh
 	nodeClosed
-	nodeLight // in memory alone: undo does not have the content, which is read again before it may be overwritten
+	nodeLight // only in memory: undo lacks the content, which is read again before it may be overwritten
 )
 
 func (n *node) flags() byte {
@@ -152,7 +151,7 @@ func appendNode(b []byte, n *node) []byte {
 	return appendString(appendString(append(b, packed[0]), packed[1:]), to)
 }
 
-// How a hash is written: as it is, or as the bytes its digits stand for.
+// Encodings of a hash: verbatim, or as the bytes of its digits.
 const (
 	hashText = iota
 	hashOwn
@@ -177,10 +176,10 @@ func (k *Keeper) loadTree(ctx context.Context, name string) (*tree, error) {
 	return c.on(base)
 }
 
-// chain is a tree as it is kept.
+// chain is a tree as saved.
 type chain struct {
-	head  string   // what git knows of it, or empty
-	index []byte   // which that refers to
+	head  string   // git's part of it, or empty
+	index []byte   // the index that head refers to
 	names []string // oldest first
 	blobs [][]byte
 }
@@ -210,8 +209,7 @@ func (k *Keeper) readChain(name string) (c chain, err error) {
 	return c, nil
 }
 
-// readTree reads the blob of a tree. A start may have the name of another instead, and it
-// has an index.
+// readTree reads the blob of a tree. A start has an index, and may name another tree instead.
 func (k *Keeper) readTree(name string, c *chain) (data []byte, base string, err error) {
 	if isStart(name) {
 		s, err := k.store.start(name)
@@ -257,8 +255,7 @@ func (c chain) on(base *tree) (*tree, error) {
 	return t, nil
 }
 
-// treeDecoder reads what encodeTree wrote: what it says about the whole, then
-// the edits.
+// treeDecoder decodes the output of encodeTree: the header, then the edits.
 type treeDecoder struct {
 	treeParser
 	base    string
@@ -282,8 +279,7 @@ func openTree(data []byte) *treeDecoder {
 	return d
 }
 
-// edits yields what the blob says of nodes, each of which must lie in the roots.
-// Whether that was all is known when it is done, by d.err.
+// edits yields the edits in the blob, each of which must be inside the roots. Check d.err at the end.
 func (d *treeDecoder) edits(yield func(edit) bool) {
 	for d.err == nil && len(d.rest) > 0 {
 		e := edit{path: d.string()}
@@ -298,12 +294,12 @@ func (d *treeDecoder) edits(yield func(edit) bool) {
 	}
 }
 
-// isName reports whether a path is one that a file may have in a tree.
+// isName reports whether a path is valid for a file in a tree.
 func isName(p string) bool {
 	return path.Clean(p) == p && p != "." && p != "/" && (path.IsAbs(p) || filepath.IsLocal(p))
 }
 
-// treeParser takes a blob apart. After an error all it gives is zero.
+// treeParser parses a blob. After an error it returns only zero values.
 type treeParser struct {
 	rest []byte
 	err  error

@@ -1,30 +1,28 @@
-// Package undo makes what calls do to files reversible.
+// Package undo makes the effects of calls on files reversible.
 //
-// A [Keeper] saves what a call would overwrite before it runs and tells
-// afterwards what became of it; both go on the audit log, which is the only
-// journal there is. A [History] folds that log into a stack of turns, and
-// [Undo] and [Redo] walk it. The contents themselves lie in a [Store] under
-// their hashes, never in the user's git.
+// A [Keeper] saves what a call would overwrite before it runs and reports afterwards what changed; both
+// go to the audit log, which is the only journal. A [History] computes a stack of turns from that log,
+// and [Undo] and [Redo] walk it. The contents are in a [Store] under their hashes, never in the user's
+// git.
 //
-// What holds, whoever changes files while we work:
+// It guarantees, whoever changes files meanwhile:
 //
-//  1. A file that someone else changed after the turn is not touched, unless
-//     that is asked for; it is reported.
-//  2. Nothing is overwritten or removed that could not be brought back by
-//     [Redo], unless that is asked for.
+//  1. A file that someone else changed after the turn is reported and not
+//     touched, unless forced.
+//  2. Nothing is overwritten or removed that [Redo] could not restore,
+//     unless forced.
 //  3. Nothing outside the workspace is touched, and links are not followed.
-//  4. Keeping costs in proportion to what changed. A call that changes nothing
-//     leaves nothing in the store, but for the first command of a session among
-//     files that git does not have: what it might overwrite must be on the disk
-//     before it runs, or a crash would take it. Files that are as git's HEAD has
-//     them are named by it; where all are, nothing is written.
+//  4. Saving costs in proportion to what changed. A call that changes nothing
+//     adds nothing to the store, except the first command of a session among
+//     files that git does not have: what it might overwrite must be on disk
+//     before it runs, or a crash would lose it. Files that equal git's HEAD are
+//     named by it; if all do, nothing is written.
 //
-// What a command changed is told apart from what others changed while it ran by
-// a [Options.Witness], and by what the system counted. What may be somebody
-// else's is on record with a doubt and stays, unless that is asked for.
+// A [Options.Witness] and the system's counts distinguish a command's changes from those of others while
+// it ran. Changes that may be someone else's are recorded with a doubt and stay, unless forced.
 //
-// Bytes, permission bits, links and directories are brought back; owners,
-// extended attributes, times and hard links are not.
+// Bytes, permission bits, links and directories are restored; owners, extended attributes, times and
+// hard links are not.
 package undo
 
 import (
@@ -45,45 +43,44 @@ import (
 	"coder/internal/tool"
 )
 
-// Limits of a Keeper unless its options say otherwise.
+// Default limits of a Keeper.
 const (
-	DefaultMaxFile    = 64 << 20  // bytes of a file that is kept
-	DefaultTreeFiles  = 20_000    // files saved at once because a command might change them
-	DefaultTreeBytes  = 512 << 20 // and how many bytes they may have
-	DefaultMaxEntries = 500_000   // files and directories looked at around a command
+	DefaultMaxFile    = 64 << 20  // bytes of a saved file
+	DefaultTreeFiles  = 20_000    // files saved together because a command might change them
+	DefaultTreeBytes  = 512 << 20 // and their total bytes
+	DefaultMaxEntries = 500_000   // files and directories scanned around a command
 )
 
-// Options say how a Keeper behaves. The zero value is fine.
+// Options configure a Keeper. The zero value is valid.
 type Options struct {
 	MaxFile    int64
 	TreeFiles  int
 	TreeBytes  int64
 	MaxEntries int
 
-	Door program.Door // finds git, and has its environment; without HOME the user's git settings are not seen
-	// GitFiles, which may be nil, spares asking git where nothing in these files, and in the
-	// repository, has git store files in another form.
+	Door program.Door // finds git, and has its environment; without HOME the user's git settings are not visible
+	// GitFiles, if not nil, avoids running git if nothing in these files or in the repository makes git
+	// store files in another form.
 	GitFiles *GitFiles
-	Now      func() time.Time // dates what is put on record; file times are held against the file system's own
-	Warn     func(string)     // told, once each, what cannot be brought back
+	Now      func() time.Time // dates records; file times are compared with the file system's clock
+	Warn     func(string)     // receives each warning about unsaved files once
 
-	// Witness, which may be nil, is called before a command and returns what
-	// [tool.Kept] has as Touched. Without one, whose a command's changes are is not
-	// known.
+	// Witness, if not nil, is called before a command and returns the Touched function of [tool.Kept].
+	// Without it, the author of changes during a command is unknown.
 	Witness func() (touched func() (of func(path string) tool.Touch, known bool))
 
-	// Many, which may be nil, is called when the state of very many files is held.
+	// Many, if not nil, is called when the state of very many files is in memory.
 	Many func()
 
-	// Needs reports what the last turns need, see [History.Needs]. It stays in
-	// the store however full that is.
+	// Needs reports what the last turns need, see [History.Needs]. It stays in the store however full that
+	// is.
 	Needs func(hash string) bool
-	// Tree is the newest tree on record, see [History.Tree]. It spares reading
-	// every file again after a restart.
+	// Tree is the newest tree on record, see [History.Tree]. It avoids reading every file again after a
+	// restart.
 	Tree string
 }
 
-// Keeper keeps what calls overwrite. It is safe for concurrent use.
+// Keeper saves what calls overwrite. It is safe for concurrent use.
 type Keeper struct {
 	ws    *workspace.Workspace
 	store *Store
@@ -91,28 +88,28 @@ type Keeper struct {
 	repos []*repo
 
 	mu      sync.Mutex       // guards the fields below
-	feed    *workspace.Feed  // tells what changed since; nil before the first look
-	counted counted          // what it counted
-	tree    *tree            // the files as last seen
+	feed    *workspace.Feed  // reports changes; nil before the first scan
+	counted counted          // operations counted by the feed
+	tree    *tree            // the files at the last scan
 	closed  map[string]bool  // directories that could not be listed then
-	ignored []string         // what no tree holds, at the last look at all files
-	kept    *tree            // the tree that was put into the store last
-	open    map[string]*tree // those that calls under way began with, by name
+	ignored []string         // files outside all trees, at the last full scan
+	kept    *tree            // the tree saved last
+	open    map[string]*tree // trees at the start of running calls, by name
 	warned  map[string]bool
 	unsaid  []string        // warnings of a look ahead
-	fault   error           // of the store, at the last look
-	light   *gathering      // takes what is put now, for a start; nil if it is to last
-	looked  *gathering      // what a look ahead gathered, until the start is saved
-	again   map[string]bool // directories with files that were put so
+	fault   error           // of the store, at the last scan
+	light   *gathering      // collects contents for a start; nil to save durably
+	looked  *gathering      // contents of a look ahead, until the start is saved
+	again   map[string]bool // directories with files collected that way
 }
 
-// New returns a Keeper of the files in ws. It looks at nothing yet.
+// New returns a Keeper of the files in ws, without a scan.
 func New(ws *workspace.Workspace, store *Store, o Options) *Keeper {
 	setDefault(&o.MaxFile, DefaultMaxFile)
 	setDefault(&o.TreeFiles, DefaultTreeFiles)
 	setDefault(&o.TreeBytes, DefaultTreeBytes)
 	setDefault(&o.MaxEntries, DefaultMaxEntries)
-	var repos []*repo // the work trees that hold the roots
+	var repos []*repo // the work trees that contain the roots
 	add := func(root, dir string) {
 		if r := findRepo(dir, o.Door); r != nil {
 			r.root = root
@@ -148,7 +145,7 @@ func (k *Keeper) warn(text string) {
 	if k.o.Warn == nil || k.warned[text] {
 		return
 	}
-	if k.light != nil && k.light.ahead { // nobody asked for this look yet
+	if k.light != nil && k.light.ahead { // no caller requested this scan yet
 		k.unsaid = append(k.unsaid, text)
 		return
 	}
@@ -156,8 +153,7 @@ func (k *Keeper) warn(text string) {
 	k.o.Warn(text)
 }
 
-// Keep saves the files that effects name, and the state of all files if they
-// say that anything might be touched.
+// Keep saves the files in effects, and the state of all files if the effects may touch anything.
 func (k *Keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -167,8 +163,7 @@ func (k *Keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, er
 	if wide && k.o.Witness != nil {
 		kept.Touched = k.o.Witness()
 	}
-	// The files themselves, what they are if they are links, and the directories
-	// that would be made.
+	// The files themselves, the targets of links, and the directories that would be created.
 	var targets []string
 	for _, e := range effects {
 		if e.Kind != tool.Write {
@@ -200,16 +195,15 @@ func (k *Keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, er
 	return kept, k.commit()
 }
 
-// runsAnything reports whether a call with such effects runs programs that may touch any
-// file.
+// runsAnything reports whether a call with these effects runs programs that may touch any file.
 func runsAnything(effects []tool.Effect) bool {
 	return len(effects) == 0 || slices.ContainsFunc(effects, func(e tool.Effect) bool {
 		return e.Kind == tool.Exec || e.Kind == tool.Unknown
 	})
 }
 
-// commit makes what was kept last. If it does not, every file is looked at anew:
-// nobody knows what is there.
+// commit makes what was saved durable. If that fails, the next scan reads every file again, since the
+// store's content is unknown.
 func (k *Keeper) commit() error {
 	err := k.store.Commit()
 	if err != nil {
@@ -218,8 +212,8 @@ func (k *Keeper) commit() error {
 	return err
 }
 
-// namesOf is where target really is, where it leads if that is a link, and what
-// it is called: a link on the way to it may be replaced by a directory.
+// namesOf returns target's real path, a link's target, and target's own name: a link on the path may be
+// replaced by a directory.
 func (k *Keeper) namesOf(target string) []string {
 	rel, err := k.ws.Resolve(target)
 	if err != nil {
@@ -239,7 +233,7 @@ func (k *Keeper) namesOf(target string) []string {
 	return names
 }
 
-// missingAbove names the directories above rel that do not exist, top first.
+// missingAbove returns the missing directories above rel, top first.
 func (k *Keeper) missingAbove(rel string) (list []string) {
 	for up := path.Dir(rel); up != "." && up != "/"; up = path.Dir(up) {
 		if _, err := k.ws.Lstat(up); !missing(err) {
@@ -251,7 +245,7 @@ func (k *Keeper) missingAbove(rel string) (list []string) {
 	return list
 }
 
-// Changes tells what has become of the files since k was kept.
+// Changes returns the file changes since kept was saved.
 func (k *Keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChange, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -278,7 +272,7 @@ func (k *Keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChang
 	if err != nil {
 		return changes, fmt.Errorf("compare files: %w", err)
 	}
-	if err := errors.Join(k.fault, k.commit()); err != nil { // it is done, and what was there before is kept
+	if err := errors.Join(k.fault, k.commit()); err != nil { // the call is done, and the earlier state is saved
 		k.warn(fmt.Sprintf("changes by commands to some files cannot be undone: %v", clip.Text(err.Error(), maxWarning)))
 	}
 	return changes, nil
@@ -290,8 +284,8 @@ func (k *Keeper) Keeps(content io.ReadSeeker) bool {
 	return err == nil && k.store.Has(hash)
 }
 
-// pinned reports what must not be pruned: what the last turns need, and what
-// the next command may destroy.
+// pinned reports what must not be pruned: what the last turns need, and what the next command may
+// destroy.
 func (k *Keeper) pinned() func(hash string) bool {
 	k.recall()
 	held := k.tree.hashes()

@@ -6,55 +6,53 @@ import (
 	"strings"
 )
 
-// Plan is what undoing, redoing, rewinding or restoring will do to files, or has done.
-// Paths are as people are shown them; those of directories end in a slash.
+// Plan is what an undo, redo, rewind or restore will do to files, or has done. Paths are in shown form;
+// those of directories end in a slash.
 type Plan struct {
 	Turn     Turn     `json:"turn"`
-	Skipped  []Turn   `json:"skipped,omitempty"` // later ones that changed no file
-	Own      []Turn   `json:"own,omitempty"`     // and those that are commands of the person's own
+	Skipped  []Turn   `json:"skipped,omitempty"` // later turns that changed no file
+	Own      []Turn   `json:"own,omitempty"`     // later turns that are the user's own commands
 	DryRun   bool     `json:"dryRun,omitempty"`
-	Restored []string `json:"restored,omitempty"` // have the content and mode they had
-	Removed  []string `json:"removed,omitempty"`  // were made by the turn and are gone
-	// Partly names those of Restored that someone else changed while the turn
-	// ran: they have what that person made of them, not what the turn began with.
-	// CutOff names those of them where that may be the work of a command that was cut
-	// off.
+	Restored []string `json:"restored,omitempty"` // have their previous content and mode again
+	Removed  []string `json:"removed,omitempty"`  // created by the turn and now removed
+	// Partly names those of Restored that someone else changed while the turn ran: they have that version,
+	// not the one from before the turn. CutOff names those of them where that may be the work of a command
+	// that was cut off.
 	Partly []string `json:"partly,omitempty"`
 	CutOff []string `json:"cutOff,omitempty"`
-	// Shared names those of Restored and Removed into which commands of the turn wrote
-	// after its tools: that goes with them, though only the tools' changes were asked for.
+	// Shared names those of Restored and Removed that commands of the turn wrote after its tools: these
+	// changes go too, though only the tools' changes were selected.
 	Shared []string `json:"shared,omitempty"`
 	Forced []Note   `json:"forced,omitempty"` // changed though they may be someone else's
-	Kept   []Note   `json:"kept,omitempty"`   // left alone, unless forced
-	Lost   []Note   `json:"lost,omitempty"`   // cannot be brought back
+	Kept   []Note   `json:"kept,omitempty"`   // unchanged unless forced
+	Lost   []Note   `json:"lost,omitempty"`   // cannot be restored
 	Failed []Note   `json:"failed,omitempty"` // could not be written
-	// NotUndone names what commands changed and that was not asked for.
+	// NotUndone names changes by commands, which were not selected.
 	NotUndone []string `json:"notUndone,omitempty"`
-	// Commands are those the turn ran. What they did outside the workspace, to
-	// ignored files or to git itself is beyond our reach.
+	// Commands are those that the turn ran. Their effects outside the workspace, on ignored files or on git
+	// itself cannot be undone.
 	Commands []string `json:"commands,omitempty"`
 }
 
-// Note is a path and what is to be said about it.
+// Note is a path with a reason.
 type Note struct {
 	Path  string `json:"path"`
 	Why   string `json:"why"`
 	Force Force  `json:"force,omitempty"`
 }
 
-// Force is what [Call.Force] does to a file that would stay otherwise; empty if nothing.
+// Force is what [Call.Force] would do to a file that stays otherwise, or "".
 type Force string
 
-// What there is of [Force].
+// The values of [Force].
 const (
 	Overwrites Force = "overwrites"
 	Removes    Force = "removes"
-	Restores   Force = "restores" // it is not there now
+	Restores   Force = "restores" // it does not exist now
 )
 
-// Join is what several plans, carried out in this order, do together. The first has the
-// turn. A file is listed once: what the last of them does to it counts, and one that only
-// the first of them can bring back comes back in part.
+// Join combines plans executed in this order. The first plan's turn is used. Each file is listed once,
+// with the last plan's effect; if only an earlier plan could restore it, it counts as partly restored.
 func Join(plans ...Plan) (all Plan) {
 	for i, p := range plans {
 		if i == 0 {
@@ -83,7 +81,7 @@ func Join(plans ...Plan) (all Plan) {
 	return all
 }
 
-// withNew adds what is not in a list yet.
+// withNew appends items that a list does not have yet.
 func withNew[T comparable](list, more []T) []T {
 	for _, v := range more {
 		if !slices.Contains(list, v) {
@@ -93,14 +91,14 @@ func withNew[T comparable](list, more []T) []T {
 	return list
 }
 
-// Changes reports whether any file is changed, or would be.
+// Changes reports whether the plan changes any file.
 func (p Plan) Changes() bool { return len(p.Restored)+len(p.Removed) > 0 }
 
-// Left lists the files that stay as they are, each with the reason.
+// Left returns the files that stay unchanged, with reasons.
 func (p Plan) Left() []Note { return slices.Concat(p.Kept, p.Lost, p.Failed) }
 
-// Lines tell what becomes of files, or became of them, a fact a line. Force is the
-// command that also changes what is left.
+// Lines describes what happens or happened to files, one fact per line. force is the command that would
+// also change what is left.
 func (p Plan) Lines(force string) (lines []string) {
 	add := func(format string, paths []string) {
 		if len(paths) > 0 {
@@ -140,7 +138,7 @@ func (p Plan) Lines(force string) (lines []string) {
 	return lines
 }
 
-// forcible tells what the command force would do to the files that stay.
+// forcible describes what the command force would do to the files that stay.
 func (p Plan) forcible(force string) (lines []string) {
 	for _, does := range []struct {
 		what   Force

@@ -1,5 +1,5 @@
-// Package asof tells how a session stood at one of its records: its mode, its
-// open questions, and the files that its calls changed.
+// Package asof computes the state of a session at one of its records:
+// its mode, its open questions, and the files that its calls changed.
 package asof
 
 import (
@@ -15,26 +15,25 @@ import (
 	"coder/internal/report/provenance"
 )
 
-// State is a session as of a record.
+// State is a session's state as of a record.
 type State struct {
 	Seq          uint64 // of the record
 	Time         time.Time
 	Mode, Preset string
-	Open         []uip.Request // questions that wait for an answer
-	Files        []File        // that calls had changed by then, sorted
+	Open         []uip.Request // questions without an answer
+	Files        []File        // changed by calls so far, sorted
 }
 
 // File is a file that a session changed.
 type File struct {
 	Path string
-	// Before is what it was before the session changed it first, and After what
-	// the last call left.
+	// Before is its state before the session's first change, and After its state after the last call.
 	Before, After event.FileState
-	By            *provenance.Change // that call
+	By            *provenance.Change // the last call
 	change        event.FileChange
 }
 
-// Content is what the last call left in the file; nil if there was none then.
+// Content returns the file's content after the last call, or nil if the file did not exist.
 func (f File) Content(ctx context.Context, kept provenance.Contents) ([]byte, error) {
 	if f.By == nil {
 		s := f.After
@@ -46,7 +45,7 @@ func (f File) Content(ctx context.Context, kept provenance.Contents) ([]byte, er
 	return f.By.Outcome(ctx, f.change, kept)
 }
 
-// Until yields the records up to the one numbered at; all if it is zero.
+// Until yields the records up to number at, or all if at is zero.
 func Until(records iter.Seq2[event.Record, error], at uint64) iter.Seq2[event.Record, error] {
 	return func(yield func(event.Record, error) bool) {
 		for r, err := range records {
@@ -57,7 +56,7 @@ func Until(records iter.Seq2[event.Record, error], at uint64) iter.Seq2[event.Re
 	}
 }
 
-// Fold reads how things stood after these records.
+// Fold returns the state after these records.
 func Fold(ctx context.Context, records iter.Seq2[event.Record, error], kept provenance.Contents) (State, error) {
 	var s State
 	changes, err := provenance.Changes(func(yield func(event.Record, error) bool) {
@@ -97,7 +96,7 @@ func (s *State) add(r event.Record) {
 
 func (s *State) close(answered func(uip.Request) bool) { s.Open = slices.DeleteFunc(s.Open, answered) }
 
-// files are what changes came to, by file.
+// files returns the combined changes, by file.
 func files(ctx context.Context, changes []*provenance.Change, kept provenance.Contents) []File {
 	all := make(map[string]File)
 	for _, c := range changes {
@@ -121,12 +120,11 @@ func files(ctx context.Context, changes []*provenance.Change, kept provenance.Co
 // Difference is a file in two states of a session.
 type Difference struct {
 	Path     string
-	Old, New []byte // nil if there was no file
-	Lost     error  // why they are not known
+	Old, New []byte // nil if the file did not exist
+	Lost     error  // why the content is unknown
 }
 
-// Compare tells what became of the files of a session from one of its states to
-// a later one.
+// Compare returns the differences of a session's files between one state and a later one.
 func Compare(ctx context.Context, a, b State, kept provenance.Contents) (list []Difference) {
 	for _, f := range b.Files {
 		i := slices.IndexFunc(a.Files, func(g File) bool { return g.Path == f.Path })

@@ -1,12 +1,10 @@
-// Package bundle writes a session into one file, to be carried to another
-// machine, and reads such a file.
+// Package bundle writes a session into one file, for another machine, and reads such a file.
 //
-// A bundle is a compressed archive of a fixed form: what it is of, the records of
-// the three logs without their seals, each line with its check, what files held, kept output, and last the
-// sums of all that. Whoever reads one believes nothing of it: names are compared
-// with the few there can be and never become paths, sizes are bounded, sums are
-// held against what came, and records let nothing be done, for no seal of this
-// machine is on them.
+// A bundle is a compressed archive with a fixed format: the manifest, the records of the three logs
+// without their seals, each line with its checksum, the file contents, saved output, and at the end the
+// checksums of all entries. Reading a bundle trusts nothing in it: names are compared with the few
+// valid ones and never become paths, sizes are limited, checksums are verified, and records permit
+// nothing, because none has a seal of this machine.
 package bundle
 
 import (
@@ -30,13 +28,13 @@ import (
 	"coder/internal/record/audit"
 )
 
-// Format and Version say what a file is.
+// Format and Version identify the format of a file.
 const (
 	Format  = "coder bundle"
 	Version = 1
 )
 
-// Bounds of what is read.
+// These limits apply to reading.
 const (
 	maxTotal   = 1 << 30
 	maxEntry   = 256 << 20
@@ -44,29 +42,29 @@ const (
 	maxRecords = 5_000_000
 )
 
-// Manifest says what a bundle is of.
+// Manifest describes a bundle.
 type Manifest struct {
 	Format  string    `json:"format"`
 	Version int       `json:"version"`
 	Session string    `json:"session"`
-	Root    string    `json:"root"` // of the workspace it comes from
+	Root    string    `json:"root"` // its workspace's path
 	Home    string    `json:"home"`
 	Made    time.Time `json:"made"`
 	Records uint64    `json:"records"`
 }
 
-// Bundle is a session on its way.
+// Bundle is an exported session.
 type Bundle struct {
 	Manifest
 	Records  []event.Record
-	Contents map[string][]byte // what files held, by its hash
-	Output   map[string][]byte // kept output of calls, by the name of its file
-	// Unchecked is how many records came without the check that ties each to those
-	// before it. Bundles of earlier versions have none.
+	Contents map[string][]byte // file contents, by hash
+	Output   map[string][]byte // saved output of calls, by file name
+	// Unchecked is the number of records without the checksum that links
+	// each to those before it. Bundles of earlier versions have none.
 	Unchecked int
 }
 
-// What the entries of a bundle are named.
+// The names of a bundle's entries.
 const (
 	manifestName = "manifest.json"
 	sumsName     = "sums.json"
@@ -111,7 +109,7 @@ func Write(w io.Writer, b Bundle) error {
 	return errors.Join(a.err, a.to.Close(), packed.Close())
 }
 
-// archive is an archive that is being written. After an error it takes nothing.
+// archive is an archive being written. After an error it writes nothing more.
 type archive struct {
 	to   *tar.Writer
 	made time.Time
@@ -135,14 +133,14 @@ func sum(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// Error says why something is no bundle that can be taken in.
+// Error says why something is not a valid bundle.
 type Error struct{ Why string }
 
 func (e *Error) Error() string { return "cannot import this bundle: " + e.Why }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// Read reads a bundle, whole or not at all.
+// Read reads a bundle, completely or not at all.
 func Read(r io.Reader) (b Bundle, err error) {
 	unpacked, err := gzip.NewReader(r)
 	if err != nil {
@@ -180,7 +178,7 @@ func Read(r io.Reader) (b Bundle, err error) {
 	return b, err
 }
 
-// readEntries reads what is in an archive, by name.
+// readEntries reads the entries of an archive, by name.
 func readEntries(a *tar.Reader) (map[string][]byte, error) {
 	entries, total := make(map[string][]byte), int64(0)
 	for {
@@ -218,7 +216,7 @@ func shown(name string) string {
 	return name
 }
 
-// known reports whether something of this name can be in a bundle.
+// known reports whether a bundle may have an entry with this name.
 func known(name string) bool {
 	if hash, ok := strings.CutPrefix(name, contentsDir); ok {
 		_, err := hex.DecodeString(hash)
@@ -230,8 +228,7 @@ func known(name string) bool {
 	return name == manifestName || name == sumsName || slices.ContainsFunc(event.Logs, func(l event.Log) bool { return logName(l) == name })
 }
 
-// IsFile reports whether a name is one that kept output can have: that of a file, and
-// of no other place.
+// IsFile reports whether a name is valid for saved output: a file's name without a folder.
 func IsFile(name string) bool {
 	ok := name != "" && len(name) <= 100 && name[0] != '.' && name[0] != '-'
 	for i := 0; ok && i < len(name); i++ {
@@ -259,8 +256,8 @@ func checkSums(entries map[string][]byte) error {
 	return nil
 }
 
-// checkChain makes sure that no line was changed, removed, moved or put in between.
-// Whoever writes the checks anew is not found out: no key of ours is in a bundle.
+// checkChain checks that no line was changed, removed, moved or inserted. It cannot detect rewritten
+// checksums, because a bundle contains no key of coder's.
 func checkChain(entries map[string][]byte) (unchecked int, err error) {
 	var logs []audit.Source
 	for _, l := range event.Logs {
@@ -273,7 +270,7 @@ func checkChain(entries map[string][]byte) (unchecked int, err error) {
 	return report.Unchecked, nil
 }
 
-// readRecords reads the three logs into one order.
+// readRecords merges the records of the three logs.
 func readRecords(m Manifest, entries map[string][]byte) ([]event.Record, error) {
 	var all []event.Record
 	for _, l := range event.Logs {

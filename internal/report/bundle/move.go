@@ -7,11 +7,10 @@ import (
 	"coder/internal/core/paths"
 )
 
-// Place is where a session lies.
+// Place is a session's id and its paths on a machine.
 type Place struct{ Session, Root, Home string }
 
-// At is the session of the bundle in another place: under another id, and with
-// the paths that it says rewritten.
+// At returns the session of the bundle for another place: with another id and rewritten paths.
 func (b Bundle) At(to Place) Bundle {
 	m := make(paths.Map)
 	for _, p := range [][2]string{{".coder/runs/" + b.Session, ".coder/runs/" + to.Session}, {b.Home, to.Home}, {b.Root, to.Root}} {

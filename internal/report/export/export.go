@@ -1,10 +1,8 @@
-// Package export writes a session down for people to keep and to pass on: as
-// Markdown, or as one HTML page that needs nothing but itself: no network, no
-// script, no font.
+// Package export writes a session for users to keep and share: as Markdown, or as one self-contained
+// HTML page without network access, scripts or fonts.
 //
-// Whatever was said or printed in a session, it stays text: nothing of it can
-// become part of the page. Characters that would hide or reorder text are shown
-// by their names.
+// All text of a session stays text: none of it can become part of the page's markup. Characters that
+// would hide or reorder text are shown by name.
 package export
 
 import (
@@ -24,12 +22,12 @@ import (
 	"coder/internal/record/session"
 )
 
-// Transcript is a session as it is written down.
+// Transcript is a session's content for export.
 type Transcript struct {
 	Head    session.Head
 	Entries []Entry
-	Used    chat.Usage // by all of it, subtasks and what was not kept included
-	Filling Filling    // of the window, where it is known
+	Used    chat.Usage // including subtasks and discarded output
+	Filling Filling    // of the window, if known
 }
 
 // An Entry is one of [Said], [*Called], [Local], [*Asked], [Planned] or
@@ -48,45 +46,44 @@ type (
 		Usage       *chat.Usage
 		Interrupted bool
 	}
-	// Called is a call and what came of it.
+	// Called is a call and its result.
 	Called struct {
 		Time     time.Time
-		Check    bool // of edited work, by the program itself
+		Check    bool // an automatic check of the edits
 		Name     string
-		Title    string // what the person was shown of it
-		OwnTitle bool   // which is in the program's own words
+		Title    string // the title that the user saw
+		OwnTitle bool   // the title is coder's own text
 		Args     string
 		Result   string
 		Images   []chat.Image
 		Answered bool
 		Failed   bool
-		Refused  bool // it was not run
+		Refused  bool // it did not run
 		Took     time.Duration
 	}
-	// Local is a command of the person's: one of the program's own, or a shell's.
+	// Local is a command of the user's: one of coder's own, or a shell command.
 	Local struct {
 		Time   time.Time
 		Input  string
 		Output display.Blocks
 	}
-	// Asked is a question to the person and their answer.
+	// Asked is a question to the user and the answer.
 	Asked struct {
 		Time    time.Time
 		Request uip.Request
-		Answer  *uip.Response // nil while nobody answered
-		Over    bool          // and nobody will: what it was about has ended
+		Answer  *uip.Response // nil if unanswered
+		Over    bool          // it cannot be answered any more
 	}
-	// Planned is the list of todos as it became.
+	// Planned is a new version of the todo list.
 	Planned struct {
 		Time  time.Time
 		Todos []event.Todo
 	}
-	// Noted is something that happened to the session itself. Text is a sentence of
-	// the program's.
+	// Noted is an event of the session itself. Text is coder's own sentence.
 	Noted struct {
 		Time         time.Time
 		Text, Detail string
-		Own          bool // Detail is a sentence of the program's, too
+		Own          bool // Detail is coder's own sentence, too
 	}
 )
 
@@ -97,7 +94,7 @@ func (*Asked) isEntry()  {}
 func (Planned) isEntry() {}
 func (Noted) isEntry()   {}
 
-// FromRecords reads a session from its logs, merged.
+// FromRecords reads a session from its merged logs.
 func FromRecords(head session.Head, records iter.Seq2[event.Record, error]) (Transcript, error) {
 	b := builder{t: Transcript{Head: head}}
 	for r, err := range records {
@@ -105,15 +102,14 @@ func FromRecords(head session.Head, records iter.Seq2[event.Record, error]) (Tra
 			b.flush()
 			return b.t, fmt.Errorf("read session %s: %w", head.ID, err)
 		}
-		r.Event = event.Masked(r.Event, secret.Shapes()) // records of earlier versions may hold keys
+		r.Event = event.Masked(r.Event, secret.Shapes()) // records of earlier versions may contain keys
 		b.add(r)
 	}
 	b.flush()
 	return b.t, nil
 }
 
-// FromSnapshot reads a session from its snapshot, which knows less: no
-// durations, no questions.
+// FromSnapshot reads a session from its snapshot, which has less: no durations, no questions.
 func FromSnapshot(s session.Snapshot) (Transcript, error) {
 	b := builder{t: Transcript{Head: s.Head}}
 	notes := make(map[int]session.Note, len(s.Notes))
@@ -139,23 +135,21 @@ func FromSnapshot(s session.Snapshot) (Transcript, error) {
 	return b.t, nil
 }
 
-// builder makes entries of records, one after the other.
+// builder turns records into entries, in order.
 type builder struct {
 	t     Transcript
-	calls map[string]*Called // the last call with an id
-	// begun are calls that were made but neither begun nor answered yet: what was
-	// asked about them comes before them.
+	calls map[string]*Called // the last call with each id
+	// begun are calls that have neither started nor been answered yet: the questions about them come first.
 	begun []*Called
-	shell *Said // a command for the shell whose output is still to come
+	shell *Said // a shell command whose output is still to come
 	asked map[string]*Asked
-	// subtasks are told by the call that handed their work out, and by what
-	// people were asked.
+	// subtasks are represented by the call that delegated them, and by questions to the user.
 	subtasks map[string]bool
 }
 
 func (b *builder) put(e Entry) { b.t.Entries = append(b.t.Entries, e) }
 
-// last is what was put last, nil if nothing was.
+// last returns the last entry, or nil.
 func (b *builder) last() (e Entry) {
 	if n := len(b.t.Entries); n > 0 {
 		e = b.t.Entries[n-1]
@@ -163,7 +157,7 @@ func (b *builder) last() (e Entry) {
 	return e
 }
 
-// before moves what was put last to before a call, if that was put.
+// before moves the last entry to before a call, if the call is already an entry.
 func (b *builder) before(c *Called) {
 	if i := slices.Index(b.t.Entries, Entry(c)); i >= 0 {
 		last := len(b.t.Entries) - 1
@@ -171,7 +165,7 @@ func (b *builder) before(c *Called) {
 	}
 }
 
-// begin puts a call where it was begun.
+// begin adds a call as an entry when it starts.
 func (b *builder) begin(c *Called) {
 	if i := slices.Index(b.begun, c); i >= 0 {
 		b.begun = slices.Delete(b.begun, i, i+1)
@@ -179,7 +173,7 @@ func (b *builder) begin(c *Called) {
 	}
 }
 
-// flush puts what nothing came of.
+// flush adds everything that got no result.
 func (b *builder) flush() {
 	for _, c := range b.begun {
 		b.put(c)
@@ -191,7 +185,7 @@ func (b *builder) flush() {
 	}
 }
 
-// end closes the questions that nobody answered before the task ended.
+// end closes the questions that were unanswered when the task ended.
 func (b *builder) end(task string) {
 	for _, a := range b.asked {
 		a.Over = a.Over || cmp.Or(a.Request.TaskID, task) == task
@@ -223,7 +217,7 @@ func (b *builder) add(r event.Record) {
 		b.message(r, e)
 	case event.LocalAdded:
 		said := e.Shown()
-		if noted, ok := b.last().(Noted); ok && noted.Detail == "" && strings.TrimSpace(said.Plain()) == noted.Text { // by the command, which says so itself
+		if noted, ok := b.last().(Noted); ok && noted.Detail == "" && strings.TrimSpace(said.Plain()) == noted.Text { // the command reports that itself
 			b.t.Entries = b.t.Entries[:len(b.t.Entries)-1]
 		}
 		b.put(Local{r.Time, e.Input, said})
@@ -247,7 +241,7 @@ func (b *builder) add(r event.Record) {
 			b.asked[e.Request.ID] = a
 			b.put(a)
 			if c := b.calls[e.CallID()]; c != nil && e.Purpose != uip.ConfirmRiskyAction {
-				b.before(c) // what came of it is told below
+				b.before(c) // its result follows below
 			}
 		}
 	case event.InteractionResponded:
@@ -260,7 +254,7 @@ func (b *builder) add(r event.Record) {
 	case event.TaskCanceled:
 		b.flush()
 		why := e.Reason
-		if why == "interrupted" { // which is the same
+		if why == "interrupted" { // the same
 			why = ""
 		}
 		b.put(Noted{Time: r.Time, Text: "The turn was cancelled", Detail: why, Own: true})
@@ -269,7 +263,7 @@ func (b *builder) add(r event.Record) {
 	}
 }
 
-// note tells what happened to the conversation as the model sees it.
+// note adds a note about a change of the conversation that the model sees.
 func (b *builder) note(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.ModeChanged:
@@ -291,8 +285,7 @@ func (b *builder) note(r event.Record) {
 	}
 }
 
-// request takes in that a call was begun: one of the model's, or a check of the
-// program's own.
+// request processes the start of a call: one of the model's, or an automatic check.
 func (b *builder) request(r event.Record, e event.ToolCallRequested) {
 	if e.Author != event.ActorVerifier {
 		c := b.calls[e.CallID]
@@ -305,7 +298,7 @@ func (b *builder) request(r event.Record, e event.ToolCallRequested) {
 	b.flush()
 }
 
-// made takes in a call.
+// made adds a call.
 func (b *builder) made(id string, c *Called) {
 	if b.calls == nil {
 		b.calls = make(map[string]*Called)
@@ -343,7 +336,7 @@ func (b *builder) message(r event.Record, e event.MessageAdded) {
 	}
 	switch {
 	case m.Role == chat.User && strings.HasPrefix(s.Text, event.Interruption):
-		if last, ok := b.last().(Said); !ok || !last.Interrupted { // else it is said there
+		if last, ok := b.last().(Said); !ok || !last.Interrupted { // else that message says so
 			b.put(Noted{Time: r.Time, Text: "interrupted"})
 		}
 	case m.Role == chat.User && r.Actor != event.ActorUser && r.Actor != "":
@@ -362,7 +355,7 @@ func (b *builder) message(r event.Record, e event.MessageAdded) {
 	}
 }
 
-// shellOutput is what came of the person's own command: all that the model was told.
+// shellOutput returns the output of the user's own command, as sent to the model.
 func shellOutput(e event.MessageAdded) display.Blocks {
 	if len(e.Blocks) == 1 {
 		if s, ok := e.Blocks[0].(display.Shell); ok && s.Terminal {

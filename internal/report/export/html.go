@@ -40,7 +40,7 @@ func HTML(w io.Writer, t Transcript, s Speech) error {
 	return nil
 }
 
-// pageStart forbids, beside writing none, all scripts and all requests.
+// pageStart forbids all scripts and all requests, although the page contains none.
 const pageStart = `<head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">
@@ -52,8 +52,8 @@ const pageStart = `<head>
 type page struct {
 	*bufio.Writer
 	Speech
-	linked bool              // within a link, in which there are none
-	places map[string]string // addresses that the text names below, by their names
+	linked bool              // inside a link, where links cannot be nested
+	places map[string]string // addresses of the text's link references, by name
 }
 
 func (p page) raw(parts ...string) {
@@ -62,10 +62,10 @@ func (p page) raw(parts ...string) {
 	}
 }
 
-// escaper replaces what HTML would take for markup, in text and in attributes.
+// escaper escapes markup characters, in text and in attributes.
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "`", "&#96;")
 
-// escape makes s text: no markup, and no character that hides or reorders.
+// escape escapes s: no markup, and no character that hides or reorders text.
 func escape(s string) string { return escaper.Replace(sanitize.Text(s)) }
 
 func (p page) entry(e Entry) {
@@ -111,7 +111,7 @@ func (p page) entry(e Entry) {
 		p.fields(p.content(e.Request))
 		p.prose(p.choices(e.Request))
 		label, apart := p.t("Answer:"), " "
-		if strings.HasSuffix(label, "：") { // which is as wide as its own gap
+		if strings.HasSuffix(label, "：") { // it includes its own space
 			apart = ""
 		}
 		p.raw("<p><strong>", escape(label), "</strong>", apart, escape(p.answer(e)), "</p>\n</section>\n")
@@ -157,7 +157,7 @@ func (p page) called(c *Called) {
 	p.raw("</details>\n")
 }
 
-// output writes what a command showed.
+// output writes the output of a command.
 func (p page) output(all display.Blocks) {
 	if len(all) == 1 {
 		if c, ok := all[0].(display.Code); ok && c.Lang == display.Markdown {
@@ -168,7 +168,7 @@ func (p page) output(all display.Blocks) {
 	p.fields(appendField(nil, "", p.blocks(all)))
 }
 
-// open begins a section. class is ours.
+// open begins a section. class is coder's own text.
 func (p page) open(class, name string, at time.Time) {
 	p.raw(`<section class="`, class, `">`, "\n<h2>", escape(name))
 	if s := stamp(at); s != "" {
@@ -177,7 +177,7 @@ func (p page) open(class, name string, at time.Time) {
 	p.raw("</h2>\n")
 }
 
-// folded writes a text that is shown when asked for.
+// folded writes text that is collapsed at first.
 func (p page) folded(name, text string) {
 	p.raw("<details><summary>", escape(name), "</summary>\n")
 	p.prose(text)
@@ -202,7 +202,7 @@ func (p page) fields(list []field) {
 	}
 }
 
-// diff writes a diff with its lines coloured.
+// diff writes a diff with colored lines.
 func (p page) diff(text string) {
 	p.raw(`<pre class="diff">`)
 	for line := range strings.SplitSeq(strings.TrimRight(sanitize.Text(text), "\n"), "\n") {
@@ -226,7 +226,7 @@ func diffClass(line string) string {
 	return ""
 }
 
-// Pictures that are put into the page.
+// pictureTypes are the image types that the page embeds.
 var pictureTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 const pictureLimit = 8 << 20 // bytes
@@ -242,12 +242,11 @@ func (p page) images(list []chat.Image) {
 	}
 }
 
-// Fragment is Markdown as HTML that loads nothing and runs nothing, for a page of
-// somebody else's.
+// Fragment returns Markdown as HTML that loads nothing and runs nothing, for use in another page.
 func Fragment(text string) string {
 	var b strings.Builder
 	p := page{Writer: bufio.NewWriter(&b)}
 	p.prose(text)
-	_ = p.Flush() // a Builder takes everything
+	_ = p.Flush() // a Builder never fails
 	return b.String()
 }

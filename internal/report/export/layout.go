@@ -10,7 +10,7 @@ import (
 	"coder/internal/core/uip"
 )
 
-// field is one thing a call says or is told: short ones fit on a line.
+// field is a part of a call's arguments or result: short ones fit on a line.
 type field struct {
 	name, text string
 	kind       fieldKind
@@ -28,8 +28,8 @@ const (
 // shortLimit is how many bytes fit on a line.
 const shortLimit = 120
 
-// layout takes arguments or a result apart: the fields of a JSON object in
-// their order, or else the whole as one text.
+// layout splits arguments or a result: into the fields of a
+// JSON object in order, or else into the whole text.
 func layout(text string) []field {
 	fields, ok := objectFields(text)
 	if !ok {
@@ -59,7 +59,7 @@ func objectFields(text string) ([]field, bool) {
 		var indented bytes.Buffer
 		switch {
 		case json.Unmarshal(raw, &value) == nil:
-			text = value // a string, without its quotes
+			text = value // a string without its quotes
 		case len(raw) > shortLimit && json.Indent(&indented, raw, "", "  ") == nil:
 			text = indented.String()
 		}
@@ -69,7 +69,7 @@ func objectFields(text string) ([]field, bool) {
 	return fields, err == nil && !d.More()
 }
 
-// appendField leaves out what says nothing.
+// appendField appends a field unless it is empty.
 func appendField(fields []field, name, text string) []field {
 	f := field{name: name, text: text}
 	switch {
@@ -94,8 +94,8 @@ func isDiff(text string) bool {
 		strings.Contains(text, "\n+++ ")
 }
 
-// content is what a question shows. What a model wrote to be read, such as a plan, is
-// Markdown; what would run is not.
+// content returns the content of a question. What a model wrote
+// for reading, such as a plan, is Markdown; code to run is not.
 func (s Speech) content(q uip.Request) []field {
 	switch b := q.Display.Content.(type) {
 	case nil:
@@ -115,8 +115,8 @@ func (s Speech) content(q uip.Request) []field {
 	return nil
 }
 
-// headline is what a call is about, on a line: what the person was shown of it, or else the
-// first line of the first text among its arguments.
+// headline returns a call's title on one line: the one that the user
+// saw, or else the first line of the first text in its arguments.
 func (s Speech) headline(c *Called) string {
 	text := c.Title
 	if c.OwnTitle {
@@ -132,12 +132,12 @@ func (s Speech) headline(c *Called) string {
 	return line
 }
 
-// firstText is the first text in a list or an object of JSON, or else the text itself.
+// firstText returns the first text in a JSON list or object, or else the text itself.
 func firstText(text string) string {
 	if !strings.HasPrefix(text, "[") && !strings.HasPrefix(text, "{") {
 		return text
 	}
-	type level struct{ object, value bool } // what is read, and whether its next word is a value
+	type level struct{ object, value bool } // what is open, and whether the next string is a value
 	var levels []level
 	for d := json.NewDecoder(strings.NewReader(text)); ; {
 		t, err := d.Token()
@@ -149,7 +149,7 @@ func firstText(text string) string {
 		case json.Delim:
 			if t == ']' || t == '}' {
 				if levels = levels[:at]; at == 0 {
-					return text // there is none in it
+					return text // no text in it
 				}
 				continue
 			}
@@ -168,16 +168,15 @@ func firstText(text string) string {
 	}
 }
 
-// headingLine reports whether a line is a title: up to six number signs and a
-// blank.
+// headingLine reports whether a line is a heading: up to six number signs and a space.
 func headingLine(line string) bool {
 	rest := strings.TrimLeft(line, "#")
 	n := len(line) - len(rest)
 	return n > 0 && n <= 6 && strings.HasPrefix(rest, " ") && strings.TrimSpace(rest) != ""
 }
 
-// codeBlock reads the block of code that lines begin with, and tells how many lines
-// it took. One that does not close ends with the text.
+// codeBlock reads the code block at the start of lines, and returns
+// its number of lines. An unclosed block ends with the text.
 func codeBlock(lines []string) (lang, text string, n int) {
 	fence, first := frontmatter.Fence(lines[0]), strings.TrimLeft(lines[0], " ")
 	indent := len(lines[0]) - len(first)
@@ -193,15 +192,15 @@ func codeBlock(lines []string) (lang, text string, n int) {
 	return strings.ToLower(strings.Trim(first, "`~ ")), strings.TrimRight(strings.Join(code, "\n"), "\n"), n
 }
 
-// spanLimit is how many bytes a span may have.
+// spanLimit is the maximum size of a code span in bytes.
 const spanLimit = 2000
 
-// codeSpan reads the code that text begins with between backticks, and tells how
-// long it is with them; 0 if it does not end on its line.
+// codeSpan reads the code span at the start of text, and returns its
+// length with the backticks; 0 if it does not end on its line.
 func codeSpan(text string) (code string, n int) {
 	line, _, _ := strings.Cut(text[:min(len(text), spanLimit)], "\n")
 	ticks := len(line) - len(strings.TrimLeft(line, "`"))
-	for end := ticks; ticks > 0; { // as many as opened it, no more
+	for end := ticks; ticks > 0; { // exactly as many as opened it
 		i := strings.IndexByte(line[end:], '`')
 		if i < 0 {
 			break

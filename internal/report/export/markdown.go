@@ -13,7 +13,7 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// Markdown writes t as a Markdown document. System texts are left out.
+// Markdown writes t as a Markdown document, without system texts.
 func Markdown(w io.Writer, t Transcript, s Speech) error {
 	m := markdown{bufio.NewWriter(w), s}
 	m.printf("# %s\n\n", mdLine(m.title(t)))
@@ -101,7 +101,7 @@ func stamp(t time.Time) string {
 	return t.Format("2006-01-02 15:04:05 MST")
 }
 
-// checkbox is the sign of a todo.
+// checkbox returns the checkbox of a todo.
 func checkbox(status string) string {
 	switch status {
 	case "completed":
@@ -128,7 +128,7 @@ func (m markdown) fields(list []field) {
 	for _, f := range list {
 		switch {
 		case strings.TrimSpace(f.text) == "":
-		case f.kind == short && f.text == strings.TrimSpace(f.text): // else blanks at its ends would not be seen
+		case f.kind == short && f.text == strings.TrimSpace(f.text): // else spaces at its ends would be invisible
 			m.printf("%s: %s\n\n", mdLine(f.name), mdCode(f.text))
 		case f.kind == diff:
 			m.fenced("diff", f)
@@ -140,7 +140,7 @@ func (m markdown) fields(list []field) {
 	}
 }
 
-// fenced writes a block of code with a fence that nothing in it can close.
+// fenced writes a code block with a fence that nothing in it can close.
 func (m markdown) fenced(lang string, f field) {
 	if f.name != "" {
 		m.printf("%s:\n\n", mdLine(f.name))
@@ -161,8 +161,7 @@ func longestRun(s string, c rune) int {
 	return longest
 }
 
-// prose writes what someone wrote in Markdown: as it is, but without raw HTML,
-// and with every block of code closed.
+// prose writes user-written Markdown unchanged, but without raw HTML and with every code block closed.
 func (m markdown) prose(text, quote string) {
 	if strings.TrimSpace(text) == "" {
 		return
@@ -176,10 +175,10 @@ func (m markdown) prose(text, quote string) {
 			lang, code, n = codeBlock(lines)
 			lang, _, _ = strings.Cut(lang, " ")
 			if strings.Trim(lang, "abcdefghijklmnopqrstuvwxyz0123456789+#.-_") != "" {
-				lang = "" // no plain word
+				lang = "" // not a plain word
 			}
 			fence := strings.Repeat("`", max(3, longestRun(code, '`')+1))
-			setIn := line[:len(line)-len(strings.TrimLeft(line, " "))] // as in an item of a list
+			setIn := line[:len(line)-len(strings.TrimLeft(line, " "))] // as in a list item
 			for _, line := range strings.Split(fence+lang+"\n"+code+"\n"+fence, "\n") {
 				b.WriteString(setIn + line + "\n")
 			}
@@ -197,21 +196,21 @@ func (m markdown) prose(text, quote string) {
 	for line := range strings.SplitSeq(strings.Trim(b.String(), "\n"), "\n") {
 		end := ""
 		if strings.HasSuffix(line, "  ") && strings.TrimSpace(line) != "" {
-			end = "  " // what follows has a line of its own
+			end = "  " // the next text begins on its own line
 		}
 		m.WriteString(strings.TrimRight(quote+line, " ") + end + "\n")
 	}
 	m.WriteString("\n")
 }
 
-// blankBefore reports whether text ends with a blank line, or has not begun.
+// blankBefore reports whether text is empty or ends with a blank line.
 func blankBefore(text string) bool { return text == "" || strings.HasSuffix(text, "\n\n") }
 
-// tagStart is what a tag begins with, an address in pointed brackets, which is none, and
-// the end of a line in a table.
+// tagStart matches the start of a tag, an address in angle
+// brackets, which is not a tag, and a line break in a table.
 var tagStart = lazy.Regexp(`<https?://[^\n<>"']+>|<(?i:br) ?/?>|<`)
 
-// noHTML makes tags in a line of prose harmless; code spans show them as they are.
+// noHTML makes tags in a line of prose harmless; code spans show them unchanged.
 func noHTML(line string) string {
 	var b strings.Builder
 	for line != "" {
@@ -220,7 +219,7 @@ func noHTML(line string) string {
 			line = line[n:]
 			continue
 		}
-		signs := len(line) - len(strings.TrimLeft(line, "`")) // that open nothing
+		signs := len(line) - len(strings.TrimLeft(line, "`")) // unclosed backticks
 		n := signs + strings.IndexByte(line[signs:]+"`", '`')
 		b.WriteString(tagStart().ReplaceAllStringFunc(line[:n], func(found string) string {
 			if found == "<" {
@@ -233,7 +232,7 @@ func noHTML(line string) string {
 	return b.String()
 }
 
-// mdLine is s on one line, with what Markdown would take for a sign escaped.
+// mdLine returns s on one line, with Markdown characters escaped.
 func mdLine(s string) string {
 	var b strings.Builder
 	for _, r := range sanitize.Line(s, 0) {
@@ -245,7 +244,7 @@ func mdLine(s string) string {
 	return b.String()
 }
 
-// mdCode is s as a code span that nothing in it can close.
+// mdCode returns s as a code span that nothing in it can close.
 func mdCode(s string) string {
 	s = sanitize.Line(s, 0)
 	ticks := strings.Repeat("`", longestRun(s, '`')+1)

@@ -9,11 +9,11 @@ import (
 	"coder/internal/core/display"
 )
 
-// Filling is what filled the model's window, from request to request.
+// Filling is how full the model's window was, request by request.
 type Filling struct {
-	Kinds    []string // of what can fill it
+	Kinds    []string // of window content
 	Requests []Column
-	Drops    []uint64 // records by which the conversation was made shorter
+	Drops    []uint64 // records that shortened the conversation
 }
 
 // Column is one request.
@@ -23,15 +23,14 @@ type Column struct {
 	Cached int    // of them, from the provider's cache
 }
 
-// Measures of the picture.
+// The measurements of the picture.
 const (
 	pictureWidth  = 720
 	pictureHeight = 180
-	mostColumns   = 240 // beyond that some requests stand for others
+	mostColumns   = 240 // beyond this, columns represent several requests
 )
 
-// picture draws the filling as columns, one a request, with words for those who
-// do not see it.
+// picture draws the filling as columns, one per request, with a text alternative.
 func (p page) picture(f Filling) {
 	if len(f.Requests) == 0 {
 		return
@@ -92,7 +91,7 @@ func (c Column) sum() (n int) {
 	return n
 }
 
-// has reports whether a request held something of a kind.
+// has reports whether any request contained a kind.
 func (f Filling) has(kind int) bool {
 	for _, c := range f.Requests {
 		if c.Tokens[kind] > 0 {
@@ -102,7 +101,7 @@ func (f Filling) has(kind int) bool {
 	return false
 }
 
-// words say what the picture shows.
+// words describes the picture.
 func (p page) words(f Filling) string {
 	first, last := f.Requests[0], f.Requests[len(f.Requests)-1]
 	var parts []string

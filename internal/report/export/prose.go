@@ -10,12 +10,10 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// deepest is how far lists and quotes may stand within each other, and signs
-// within a line; what lies deeper is text.
+// deepest is the maximum nesting of lists and quotes, and of marks in a line; deeper levels are text.
 const deepest = 8
 
-// prose writes Markdown. Pictures and raw HTML in it are text: the page loads
-// nothing.
+// prose writes Markdown. Images and raw HTML in it become text: the page loads nothing.
 func (p page) prose(text string) {
 	lines := strings.Split(strings.Trim(sanitize.Text(text), "\n"), "\n")
 	p.places = make(map[string]string)
@@ -31,7 +29,7 @@ func (p page) prose(text string) {
 		}
 		name := strings.ToLower(place[1])
 		if strings.Count(folded, "["+name+"]") == 1 {
-			return false // nothing else leads there
+			return false // unreachable
 		}
 		p.places[name] = place[2]
 		return true
@@ -44,15 +42,15 @@ var (
 	ruleLine   = lazy.Regexp(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
 	underline  = lazy.Regexp(`^ {0,3}(?:={2,}|-{2,}) *$`)                                                       // of a heading
 	placeLine  = lazy.Regexp(`^ {0,3}\[([^\]^][^\]]*)\]: +<?([^ >]+)>?(?: +(?:"[^"]*"|'[^']*'|\([^)]*\)))? *$`) // [name]: address
-	hardEnd    = lazy.Regexp(`(?: {2,}|\\)\n`)                                                                  // of a line that is not to be joined with the next
+	hardEnd    = lazy.Regexp(`(?: {2,}|\\)\n`)                                                                  // of a line that ends with a hard line break
 	breakTag   = lazy.Regexp(`(?i)^<br ?/?>`)
 	tableRule  = lazy.Regexp(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
 	quoteStart = lazy.Regexp(`^ {0,3}> ?`)
-	// entity is a character that is written by its name or number.
+	// entity matches a character reference by name or number.
 	entity = lazy.Regexp(`^&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});`)
 )
 
-// body writes the blocks that lines are made of.
+// body writes the blocks in lines.
 func (p page) body(lines []string, depth int) {
 	for len(lines) > 0 {
 		line, n := lines[0], 1
@@ -89,7 +87,7 @@ func (p page) body(lines []string, depth int) {
 			p.raw("<", tag, ">")
 			for i, line := range hardEnd().Split(text, -1) {
 				if i > 0 {
-					p.raw("<br>") // a line end would be another
+					p.raw("<br>") // a newline would add another line end
 				}
 				p.spans(line, 0)
 			}
@@ -99,7 +97,7 @@ func (p page) body(lines []string, depth int) {
 	}
 }
 
-// itemsSetIn writes the tabs that set lines of lists in as blanks.
+// itemsSetIn replaces the tabs that indent list lines by spaces.
 func itemsSetIn(lines []string) {
 	fenced, list := false, false
 	for i, line := range lines {
@@ -121,17 +119,17 @@ func itemsSetIn(lines []string) {
 	}
 }
 
-// headingTag is what a heading of a level is written with, below those of the page.
+// headingTag returns the tag for a heading level, below the page's own headings.
 func headingTag(level int) string { return "h" + strconv.Itoa(min(level+2, 6)) }
 
-// startsBlock reports whether a paragraph ends before lines.
+// startsBlock reports whether lines begin a block that ends a paragraph.
 func startsBlock(lines []string) bool {
 	line := lines[0]
 	return strings.TrimSpace(line) == "" || frontmatter.Fence(line) != "" || headingLine(line) || ruleLine().MatchString(line) ||
 		quoteStart().MatchString(line) || itemMark().MatchString(line) || startsTable(lines)
 }
 
-// code writes a block of code, and tells how many lines it took.
+// code writes a code block, and returns its number of lines.
 func (p page) code(lines []string) int {
 	lang, source, n := codeBlock(lines)
 	if lang == "diff" || lang == "patch" || isDiff(source) {
@@ -142,12 +140,12 @@ func (p page) code(lines []string) int {
 	return n
 }
 
-// setIn reports whether a line that begins a block is code by standing further in.
+// setIn reports whether a line that begins a block is indented code.
 func setIn(line string) bool {
 	return strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")
 }
 
-// setInCode writes lines of code that stand further in, and tells how many they are.
+// setInCode writes lines of indented code, and returns their number.
 func (p page) setInCode(lines []string) (n int) {
 	var source []string
 	for i, line := range lines {
@@ -168,7 +166,7 @@ func (p page) setInCode(lines []string) (n int) {
 	return n
 }
 
-// quote writes what somebody else said.
+// quote writes a block quote.
 func (p page) quote(lines []string, depth int) (n int) {
 	var inner []string
 	for n < len(lines) {
@@ -185,7 +183,7 @@ func (p page) quote(lines []string, depth int) (n int) {
 	return n
 }
 
-// list writes items of one kind.
+// list writes list items of one kind.
 func (p page) list(lines []string, depth int) (n int) {
 	kind := itemMark().FindStringSubmatch(lines[0])[2]
 	end := "</ul>\n"
@@ -210,8 +208,8 @@ func (p page) list(lines []string, depth int) (n int) {
 	return n
 }
 
-// itemLines are the lines of the item that lines begin with, without what sets
-// them in, and how many there are with the blank ones that follow.
+// itemLines returns the lines of the list item at the start of lines, without their indentation, and
+// their number including following blank lines.
 func itemLines(lines []string, mark []string) (item []string, took int) {
 	indent := len(mark[1]) + len(mark[2]) + max(1, min(len(mark[3]), 4))
 	first := lines[0][min(len(mark[0]), len(lines[0])):]
@@ -229,7 +227,7 @@ func itemLines(lines []string, mark []string) (item []string, took int) {
 			blank = true
 			item = append(item, "")
 			continue
-		case in >= len(mark[1])+2: // further in than its sign
+		case in >= len(mark[1])+2: // indented further than its mark
 			line = line[min(in, indent):]
 		case blank || startsBlock(lines[took:]):
 			return item, took
@@ -239,7 +237,7 @@ func itemLines(lines []string, mark []string) (item []string, took int) {
 	return item, took
 }
 
-// startsTable reports whether lines begin with the head of a table.
+// startsTable reports whether lines begin with a table head.
 func startsTable(lines []string) bool {
 	return len(lines) > 1 && strings.Contains(lines[0], "|") && strings.Contains(lines[1], "-") && tableRule().MatchString(lines[1]) &&
 		len(row(lines[0])) == len(row(lines[1]))
@@ -280,8 +278,7 @@ func (p page) table(lines []string) (n int) {
 	return n
 }
 
-// row is the cells of a line of a table. A bar in backticks or after a
-// backslash is text.
+// row returns the cells of a table line. A bar in backticks or after a backslash is text.
 func row(line string) (cells []string) {
 	line = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "|"), "|")
 	var cell strings.Builder

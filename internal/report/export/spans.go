@@ -8,13 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// emphasis are the signs around text, and what they make of it; longer ones
-// first.
+// emphasis are the marks around text, and their tags; longer marks first.
 var emphasis = []struct{ sign, begins, ends string }{
 	{"***", "<strong><em>", "</em></strong>"}, {"**", "<strong>", "</strong>"}, {"__", "<strong>", "</strong>"}, {"~~", "<del>", "</del>"}, {"*", "<em>", "</em>"}, {"_", "<em>", "</em>"},
 }
 
-// spans writes the text of a block.
+// spans writes the inline text of a block.
 func (p page) spans(text string, depth int) {
 	plain, before := 0, ' '
 	flush := func(to int) { p.raw(escaper.Replace(text[plain:to])) }
@@ -37,14 +36,14 @@ func (p page) spans(text string, depth int) {
 	flush(len(text))
 }
 
-// inWord reports whether what follows a letter or a digit goes on in a word. Words of Chinese
-// and the like are not parted, so that anything may follow them.
+// inWord reports whether text after a letter or digit continues a word. Chinese and similar scripts do
+// not separate words, so there it does not.
 func inWord(before rune) bool {
 	return (unicode.IsLetter(before) || unicode.IsDigit(before)) && !unicode.In(before, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// span writes what text begins with if that is more than a character, and tells
-// how long it is. Before is what stands before it.
+// span writes the inline element at the start of text, and
+// returns its length. before is the character before it.
 func (p page) span(text string, before rune, depth int) int {
 	line, _, _ := strings.Cut(text[:min(len(text), spanLimit)], "\n\n")
 	switch {
@@ -90,8 +89,8 @@ func (p page) span(text string, before rune, depth int) int {
 	return 0
 }
 
-// emphasised is how long the text is that line begins with and that stands between two
-// signs, with them; 0 if there is none. Underscores and single stars within words, as in
+// emphasised returns the length of the emphasized text at the start of line, with
+// both marks; 0 if there is none. Underscores and single stars within words, as in
 // 2*3*4, and underscores around a name such as __init__, are text.
 func emphasised(line, sign string, before rune) int {
 	rest, ok := strings.CutPrefix(line, sign)
@@ -122,7 +121,7 @@ func emphasised(line, sign string, before rune) int {
 	}
 }
 
-// link writes a link, or a picture as one.
+// link writes a link, or an image as a link.
 func (p page) link(line string, depth int) int {
 	start := strings.IndexByte(line, '[') + 1
 	open := 1
@@ -142,7 +141,7 @@ func (p page) link(line string, depth int) int {
 			return p.reference(line, start, i, depth)
 		}
 		target, _, _ := strings.Cut(strings.TrimSpace(address), " ")
-		if within, ok := strings.CutPrefix(strings.TrimSpace(address), "<"); ok { // blanks may be in it
+		if within, ok := strings.CutPrefix(strings.TrimSpace(address), "<"); ok { // it may contain spaces
 			within, _, _ = strings.Cut(within, ">")
 			target = strings.ReplaceAll(within, " ", "%20")
 		}
@@ -152,8 +151,7 @@ func (p page) link(line string, depth int) int {
 	return 0
 }
 
-// reference writes a link whose address stands elsewhere under a name: [text][name],
-// [name][] or [name].
+// reference writes a link with its address elsewhere under a name: [text][name], [name][] or [name].
 func (p page) reference(line string, start, end, depth int) int {
 	name, took := line[start:end], end+1
 	if rest, ok := strings.CutPrefix(line[took:], "["); ok {
@@ -169,7 +167,7 @@ func (p page) reference(line string, start, end, depth int) int {
 	return took
 }
 
-// cutAddress is what stands before the parenthesis that closes.
+// cutAddress returns the text before the closing parenthesis.
 func cutAddress(text string) (address, rest string, ok bool) {
 	open := 1
 	for i, r := range text {
@@ -188,8 +186,7 @@ func cutAddress(text string) (address, rest string, ok bool) {
 	return "", "", false
 }
 
-// anchor writes a link to a place on the web; another address is shown beside
-// the text.
+// anchor writes a link to a web address; it shows any other address next to the text.
 func (p page) anchor(address, text string, depth int) {
 	if isAddress(address) && !p.linked {
 		p.raw(`<a href="`, escaper.Replace(address), `" rel="noopener noreferrer nofollow">`)
@@ -204,7 +201,7 @@ func (p page) anchor(address, text string, depth int) {
 	}
 }
 
-// isAddress reports whether a browser may be sent to s.
+// isAddress reports whether the page may link to s.
 func isAddress(s string) bool {
 	rest, ok := strings.CutPrefix(s, "https://")
 	if !ok {
@@ -218,8 +215,7 @@ func isAddress(s string) bool {
 	})
 }
 
-// bareAddress is the address that text begins with, or "". It ends where prose
-// goes on.
+// bareAddress returns the address at the start of text, or "". The address ends where prose continues.
 func bareAddress(text string) string {
 	if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"coder/internal/core/uip"
 )
 
-// Speech is how an export speaks to whoever reads it. Only the program's own words
-// are translated: what was said and done stands as it is. The zero Speech is English.
+// Speech is the language of an export. It translates only coder's own texts: the session's content
+// stays unchanged. The zero Speech is English.
 type Speech struct {
 	Words Words
 	Lang  string           // its name
@@ -22,9 +22,9 @@ type Speech struct {
 
 // Words is a language.
 type Words interface {
-	// T is a sentence of the export's own; its English form is the key.
+	// T translates one of the export's own sentences; the English form is the key.
 	T(format string, args ...any) string
-	// Said is a sentence made elsewhere, such as a reason.
+	// Said translates a sentence made elsewhere, such as a reason.
 	Said(text string) string
 }
 
@@ -42,7 +42,7 @@ func (s Speech) said(text string) string {
 	return s.Words.Said(text)
 }
 
-// detail is what there is to tell beside a note.
+// detail returns the detail of a note.
 func (s Speech) detail(n Noted) string {
 	if n.Own {
 		return s.said(n.Detail)
@@ -50,7 +50,7 @@ func (s Speech) detail(n Noted) string {
 	return n.Detail
 }
 
-// blocks are what a command showed.
+// blocks returns the output of a command.
 func (s Speech) blocks(all display.Blocks) string {
 	width := s.Width
 	if width == nil {
@@ -59,12 +59,12 @@ func (s Speech) blocks(all display.Blocks) string {
 	return all.Translated(s.said, width)
 }
 
-// title is what the session is called.
+// title returns the title of the session.
 func (s Speech) title(t Transcript) string {
 	return sanitize.Line(cmp.Or(t.Head.Meta.Title, s.t("Session %s", t.Head.ID)), 0)
 }
 
-// facts are the lines at the top: names and values.
+// facts returns the lines at the top: names and values.
 func (s Speech) facts(t Transcript) (list [][2]string) {
 	add := func(name, value string) {
 		if value != "" {
@@ -81,7 +81,7 @@ func (s Speech) facts(t Transcript) (list [][2]string) {
 	return list
 }
 
-// who is a role in words.
+// who returns the name of a role.
 func (s Speech) who(r chat.Role) string {
 	switch r {
 	case chat.User:
@@ -94,7 +94,7 @@ func (s Speech) who(r chat.Role) string {
 	return s.t("Tool")
 }
 
-// name is what a call is called.
+// name returns the displayed name of a call.
 func (s Speech) name(c *Called) string {
 	if c.Check {
 		return s.t("Check of the edits")
@@ -102,7 +102,7 @@ func (s Speech) name(c *Called) string {
 	return c.Name
 }
 
-// outcome is how a call ended.
+// outcome says how a call ended.
 func (s Speech) outcome(c *Called) string {
 	switch {
 	case !c.Answered:
@@ -119,7 +119,7 @@ func (s Speech) outcome(c *Called) string {
 	return s.t("done")
 }
 
-// choices are what could be answered to a question that is none about a call, in Markdown.
+// choices returns the options of a question that is not about a call, in Markdown.
 func (s Speech) choices(q uip.Request) string {
 	var b strings.Builder
 	for _, part := range q.Parts {
@@ -138,7 +138,7 @@ func (s Speech) choices(q uip.Request) string {
 	return b.String() + "\n"
 }
 
-// question is what a person was asked, and why.
+// question returns a question to the user, and its reason.
 func (s Speech) question(a *Asked) (title, about string) {
 	q := a.Request
 	if q.Purpose != uip.ConfirmRiskyAction {
@@ -160,7 +160,7 @@ func (s Speech) question(a *Asked) (title, about string) {
 	return title, strings.Join(why, s.t("; "))
 }
 
-// answer is what the person said to it.
+// answer returns the user's answer.
 func (s Speech) answer(a *Asked) string {
 	switch {
 	case a.Answer != nil:
@@ -171,7 +171,7 @@ func (s Speech) answer(a *Asked) string {
 	return s.t("(none yet)")
 }
 
-// option is a choice in words, with what it remembers.
+// option describes an option, including what it remembers.
 func (s Speech) option(q uip.Request, o uip.Option) string {
 	if q.Purpose != uip.ConfirmRiskyAction {
 		return cmp.Or(s.said(o.Label), o.ID)
@@ -192,7 +192,7 @@ func (s Speech) option(q uip.Request, o uip.Option) string {
 	return cmp.Or(s.said(o.Label), o.ID)
 }
 
-// Response puts a response into words.
+// Response describes a response.
 func (s Speech) Response(q uip.Request, r uip.Response) string {
 	var words []string
 	add := func(text string) {
@@ -208,7 +208,7 @@ func (s Speech) Response(q uip.Request, r uip.Response) string {
 	case len(labels) == 0:
 		add(r.Option)
 		add(r.Input)
-	case r.Option == uip.Some: // its words are the numbers of hunks
+	case r.Option == uip.Some: // its input has the numbers of hunks
 		add(s.t("%s: %s", labels[0], r.Input))
 	case r.Option != "":
 		add(labels[0])
@@ -234,7 +234,7 @@ func (s Speech) Response(q uip.Request, r uip.Response) string {
 	return strings.Join(words, s.t("; "))
 }
 
-// answered is a question and its answer. A question mark parts them as a colon would.
+// answered joins a question and its answer. A question mark separates them like a colon.
 func (s Speech) answered(question, answer string) string {
 	switch {
 	case strings.HasSuffix(question, "？"):

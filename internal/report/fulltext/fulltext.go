@@ -1,9 +1,8 @@
-// Package fulltext finds sessions by words: those of prompts and answers, of
-// commands, paths and patches.
+// Package fulltext searches sessions by words: those in prompts and answers, commands, paths and patches.
 //
-// A session is read once and kept as a [Document], line by line, bounded, which
-// says by a stamp of the logs what it was made of. It is a copy that can be made
-// anew at any time: one that is damaged or of another version is none.
+// A session is read once and saved as a [Document], line by line and limited in
+// size, with the stamp of its logs. The document is a copy that can be rebuilt
+// at any time: a damaged one, or one of another version, is ignored.
 package fulltext
 
 import (
@@ -24,9 +23,8 @@ import (
 	"coder/internal/core/uip"
 )
 
-// MaxText is how much of a session is kept. A line is kept as pieces, each with the
-// end of the one before it, so that no word is cut in two; of a very long one, such
-// as no person reads, its beginning.
+// MaxText limits how much of a session is saved. A line is saved in pieces, each with the end of the
+// one before, so that no word is cut in two. Only the beginning of a very long line is saved.
 const (
 	MaxText  = 4 << 20
 	maxLine  = 16 << 10
@@ -34,10 +32,10 @@ const (
 	overlap  = 100
 )
 
-// version is that of the form of documents.
+// version is the version of the document format.
 const version = 6
 
-// Kind is what a line is of.
+// Kind is the kind of a line.
 type Kind string
 
 // The kinds of lines.
@@ -45,34 +43,34 @@ const (
 	Prompt  Kind = "prompt"
 	Answer  Kind = "answer"
 	Command Kind = "command"
-	Output  Kind = "output" // of a command of the person's own
+	Output  Kind = "output" // of a command of the user's own
 	Path    Kind = "path"
 	Patch   Kind = "patch"
 )
 
-// Head says what a document is of.
+// Head describes a document.
 type Head struct {
-	Stamp   string    `json:"stamp"` // of the logs it was made of
+	Stamp   string    `json:"stamp"` // of its logs
 	Title   string    `json:"title"`
 	Updated time.Time `json:"updated"`
-	Damage  string    `json:"damage,omitempty"` // what of it could not be read, and why
+	Damage  string    `json:"damage,omitempty"` // what could not be read, and why
 }
 
-// Document is a session as words are looked for in it.
+// Document is a session prepared for searching.
 type Document struct {
 	Head
-	folded []byte // all lines in small letters, to look in
-	lines  []byte // the same as they are, each behind its record and its kind
+	folded []byte // all lines in lower case, for searching
+	lines  []byte // the original lines, each after its record and kind
 }
 
-// Hit is the line of a document that words were found in.
+// Hit is a matching line of a document.
 type Hit struct {
 	Record uint64 `json:"record"`
 	Kind   Kind   `json:"kind"`
 	Line   string `json:"line"`
 }
 
-// Found is a session in which words were found.
+// Found is a matching session.
 type Found struct {
 	Project string `json:"project"`
 	Session string `json:"session_id"`
@@ -80,8 +78,7 @@ type Found struct {
 	Hit
 }
 
-// Build makes a document of the records of a session, as far as they can be
-// read.
+// Build builds a document from the readable records of a session.
 func Build(stamp string, records iter.Seq2[event.Record, error]) Document {
 	b := builder{Document: Document{Head: Head{Stamp: stamp}}, paths: make(map[string]bool)}
 	for r, err := range records {
@@ -95,8 +92,8 @@ func Build(stamp string, records iter.Seq2[event.Record, error]) Document {
 
 type builder struct {
 	Document
-	paths map[string]bool // that were named
-	calls []chat.ToolCall // of the last reply that made some
+	paths map[string]bool // the named paths
+	calls []chat.ToolCall // of the last reply with calls
 }
 
 func (b *builder) add(r event.Record) {
@@ -118,7 +115,7 @@ func (b *builder) add(r event.Record) {
 		if calls := e.Message.Calls(); len(calls) > 0 {
 			b.calls = calls
 		}
-	case event.InteractionRequested: // it may wait for long, or never run
+	case event.InteractionRequested: // the call may wait for long, or never run
 		for _, c := range b.calls {
 			if e.CallID() == c.ID || slices.ContainsFunc(e.Parts, func(part uip.Request) bool { return part.CallID() == c.ID }) {
 				b.call(r.Seq, c.Args)
@@ -141,10 +138,10 @@ func (b *builder) add(r event.Record) {
 	}
 }
 
-// call takes in the arguments of a call.
+// call adds the arguments of a call.
 func (b *builder) call(seq uint64, args json.RawMessage) {
 	var in struct{ Command, Path string }
-	_ = json.Unmarshal(args, &in) // what does not fit has neither
+	_ = json.Unmarshal(args, &in) // mismatching arguments have neither
 	b.put(seq, Command, in.Command)
 	b.path(seq, in.Path)
 }
@@ -173,12 +170,11 @@ func (b *builder) put(seq uint64, kind Kind, text string) {
 	}
 }
 
-// Words are what is looked for by a line: its words, and what stands between
-// quotes as it is.
+// Words splits a search line into words; text in quotes is one word.
 func Words(line string) (words []string) {
 	parts := strings.Split(quotes.Replace(line), `"`)
 	for i, part := range parts {
-		if i%2 == 1 && i < len(parts)-1 { // the last quote has an end
+		if i%2 == 1 && i < len(parts)-1 { // the last quote is closed
 			words = append(words, part)
 		} else {
 			words = append(words, strings.Fields(part)...)
@@ -187,11 +183,11 @@ func Words(line string) (words []string) {
 	return slices.DeleteFunc(words, func(w string) bool { return strings.TrimSpace(w) == "" })
 }
 
-// quotes are those that people's keyboards and editors write for one another.
+// quotes maps typographic quotes to plain ones.
 var quotes = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "「", `"`, "」", `"`)
 
-// Find looks for words. All of them have to be in the session, its title
-// included, somewhere; the line is the last of those that have most of them.
+// Find searches for words. The session, including its title, must contain
+// all of them; the hit is the last of the lines with the most words.
 func (d Document) Find(words []string) (Hit, bool) {
 	title := []byte(strings.ToLower(d.Title))
 	folded := make([][]byte, len(words))
@@ -236,14 +232,14 @@ type kept struct {
 	Sum    uint32 `json:"sum"` // of both
 }
 
-// Encode writes a document.
+// Encode encodes a document.
 func (d Document) Encode() []byte {
 	texts := slices.Concat(d.folded, d.lines)
 	head := jsonx.Must(kept{version, d.Head, len(d.folded), len(d.lines), crc32.ChecksumIEEE(texts)})
 	return slices.Concat(head, []byte("\n"), texts)
 }
 
-// Decode reads what Encode wrote. What is damaged is no document.
+// Decode decodes the result of Encode, and returns false for damaged text.
 func Decode(text []byte) (d Document, ok bool) {
 	first, texts, ok := bytes.Cut(text, []byte("\n"))
 	var k kept
@@ -253,10 +249,10 @@ func Decode(text []byte) (d Document, ok bool) {
 	return Document{Head: k.Head, folded: texts[:k.Folded], lines: texts[k.Folded:]}, true
 }
 
-// Mark puts marks around words in a line, however these are written.
+// Mark puts marks around words in a line, in any case.
 func Mark(line string, words []string, begin, end string) string {
 	folded := strings.ToLower(line)
-	if len(folded) != len(line) { // letters that change their length
+	if len(folded) != len(line) { // letters whose length changes
 		return line
 	}
 	marked := make([]bool, len(line))

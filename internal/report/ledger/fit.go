@@ -2,17 +2,17 @@ package ledger
 
 import tokens "coder/internal/agent/prompt"
 
-// used is how many tokens the next request would have: what the provider counted for
-// the last one and its reply, and what was said since.
+// used returns the estimated tokens of the next request: the provider's
+// count for the last request and its reply, plus later messages.
 func (b *Book) used() int {
 	counted, since := b.talk.Estimate(tokens.MessageTokens)
-	if counted == 0 { // it was made shorter since
+	if counted == 0 { // it was shortened since
 		return int(b.fit * float64(b.Window()))
 	}
 	return counted + int(b.fit*float64(since))
 }
 
-// Fit has what is in the window come to so many tokens in all.
+// Fit scales the window's content to a total number of tokens.
 func (b *Book) Fit(used int) {
 	sizes := make([]int, len(b.Entries))
 	for i, e := range b.Entries {
@@ -23,8 +23,7 @@ func (b *Book) Fit(used int) {
 	}
 }
 
-// Shares is a sum in parts that are to each other as sizes are, as nearly as whole
-// numbers can be.
+// Shares divides a sum in proportion to sizes, as closely as integers allow.
 func Shares(sizes []int, sum int) []int {
 	all, before, given := 0, 0, 0
 	for _, n := range sizes {
@@ -39,7 +38,7 @@ func Shares(sizes []int, sum int) []int {
 	return shares
 }
 
-// Window is how many tokens are in the window.
+// Window returns how many tokens are in the window.
 func (b *Book) Window() (n int) {
 	for _, e := range b.Entries {
 		n += e.Now

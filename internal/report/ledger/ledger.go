@@ -1,7 +1,6 @@
-// Package ledger tells what filled the model's window in a session, by where it
-// came from, and what that cost: everything in a conversation is sent again with
-// every request. It is a fold of the records; the figures of a part are estimates,
-// fitted to what the provider counted for the whole.
+// Package ledger shows what filled the model's window in a session, by source, and what that cost:
+// every request sends the whole conversation again. It is a fold of the records; the figures of a part
+// are estimates, scaled to the provider's count for the whole.
 package ledger
 
 import (
@@ -21,10 +20,10 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// Kind is what sort of thing takes room in the window.
+// Kind is a kind of window content.
 type Kind string
 
-// The kinds, in the order in which a request has them.
+// The kinds, in their order in a request.
 const (
 	System   Kind = "system text"
 	Rules    Kind = "rules"
@@ -41,21 +40,21 @@ const (
 // Kinds lists them.
 var Kinds = []Kind{System, Rules, Tool, Words, Reply, Thinking, Call, File, Result, Summary}
 
-// Entry is one source of what fills the window.
+// Entry is one source of window content.
 type Entry struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name,omitempty"`
 	Seq  uint64 `json:"record,omitempty"` // the first of its records
 	Now  int    `json:"now"`              // tokens in the window after the last record
-	// What it came to in all requests: how often it was sent, its tokens, those
-	// of them that came from the provider's cache, and what they cost.
+	// These are its totals in all requests: how often it was sent,
+	// its tokens, those from the provider's cache, and their cost.
 	Requests int     `json:"requests"`
 	Sent     int     `json:"sent"`
 	Cached   int     `json:"cached"`
 	Cost     float64 `json:"cost"`
-	Dropped  bool    `json:"dropped,omitempty"` // it is not seen any more
+	Dropped  bool    `json:"dropped,omitempty"` // the model no longer sees it
 
-	last int // the request it was last counted in
+	last int // the last request that counted it
 }
 
 // Request is one request of the conversation.
@@ -65,23 +64,23 @@ type Request struct {
 	ByKind map[Kind]int `json:"by_kind"` // tokens
 }
 
-// Drop is what a marker took out of the window.
+// Drop is what a marker removed from the window.
 type Drop struct {
 	Seq      uint64 `json:"record"`
 	Done     string `json:"done,omitempty"`
 	Before   int    `json:"tokens_before"`
 	After    int    `json:"tokens_after"`
-	Messages int    `json:"messages"` // how many are not seen any more
-	// Shortened is how many of those that are still seen are shorter than they were.
+	Messages int    `json:"messages"` // how many the model no longer sees
+	// Shortened is how many of the remaining messages became shorter.
 	Shortened int `json:"shortened,omitempty"`
 }
 
-// Break is where a request did not begin with all of the one before it, or the
-// provider's cache did not serve though it did.
+// Break is a request that did not begin with all of the previous
+// one, or that did but was not served from the provider's cache.
 type Break struct {
 	Seq  uint64 `json:"record"` // of the reply
 	Why  string `json:"why"`
-	Anew int    `json:"anew"` // tokens that were read anew
+	Anew int    `json:"anew"` // tokens read again
 }
 
 // Book is the ledger of a session.
@@ -91,38 +90,38 @@ type Book struct {
 	Drops    []Drop     `json:"drops,omitempty"`
 	Breaks   []Break    `json:"breaks,omitempty"`
 	Total    chat.Usage `json:"total"`
-	Aside    chat.Usage `json:"aside"` // what summaries, subtasks and replies that broke off used beside that
+	Aside    chat.Usage `json:"aside"` // additional usage by summaries, subtasks and replies that broke off
 
 	talk    conversation.Conversation
 	price   func(model string, u chat.Usage) chat.Usage
 	tools   []*Entry
-	rest    int // tokens of the tools, if these are not known
+	rest    int // tokens of the tools, if the tools are unknown
 	entries map[string]*Entry
-	of      map[*chat.Part][]share // what a message is made of
+	of      map[*chat.Part][]share // the parts of a message
 	calls   map[string]chat.ToolCall
 	system  string
 	fixed   []share
 	seen    []chat.Message // in the last request
-	said    []share        // what these are made of
-	sum     int            // tokens of that
-	fit     float64        // tokens by the provider's count for one of ours, in the last request
+	said    []share        // the parts of these messages
+	sum     int            // their tokens
+	fit     float64        // ratio of the provider's token count to coder's, in the last request
 	model   string
 	why     string // what would break the cache in the next request
-	cached  bool   // the provider tells of its cache
+	cached  bool   // the provider reports cached tokens
 }
 
 // share is a part of a message.
 type share struct {
 	entry *Entry
-	size  int // tokens, about
+	size  int // approximate tokens
 }
 
-// New makes an empty ledger. Price completes a use of a model with what it cost.
+// New returns an empty ledger. price adds the cost to a model's usage.
 func New(price func(model string, u chat.Usage) chat.Usage) *Book {
 	return &Book{price: price, fit: 1, entries: make(map[string]*Entry), of: make(map[*chat.Part][]share), calls: make(map[string]chat.ToolCall)}
 }
 
-// offer says which tools the model is told of from now on.
+// offer records which tools are advertised from now on.
 func (b *Book) offer(tools map[string]int, seq uint64) {
 	for _, e := range b.tools {
 		e.Now = 0
@@ -146,7 +145,7 @@ func (b *Book) entry(k Kind, name string, seq uint64) *Entry {
 	return e
 }
 
-// Add takes in one record.
+// Add processes one record.
 func (b *Book) Add(r event.Record) {
 	before := b.talk.View()
 	b.talk.Add(r)
@@ -157,7 +156,7 @@ func (b *Book) Add(r event.Record) {
 		if e.Message.Role == chat.System && len(e.Tools) > 0 && b.talk.System() == e.Message.Text() {
 			b.offer(e.Tools, r.Seq)
 		}
-		if n <= len(before) { // it is of a subtask
+		if n <= len(before) { // it belongs to a subtask
 			if e.Usage != nil {
 				b.Aside = b.Aside.Add(b.price(e.Model, *e.Usage))
 			}
@@ -172,7 +171,7 @@ func (b *Book) Add(r event.Record) {
 	case event.ModeChanged:
 		b.why = "the mode and the tools changed"
 	case event.ContextReplaced:
-		if last, ok := b.talk.Replaced(); ok && !slices.EqualFunc(before, after, chat.Same) { // else it is of a subtask
+		if last, ok := b.talk.Replaced(); ok && !slices.EqualFunc(before, after, chat.Same) { // else it belongs to a subtask
 			b.drop(r.Seq, e, last)
 		}
 	case event.ContextRestored:
@@ -187,7 +186,7 @@ func (b *Book) Add(r event.Record) {
 	}
 }
 
-// drop takes note of a marker, and of what it did.
+// drop records a marker and its effect.
 func (b *Book) drop(seq uint64, e event.ContextReplaced, last conversation.Replacement) {
 	d := Drop{Seq: seq, Done: e.Done, Before: e.TokensBefore, After: e.TokensAfter}
 	if e.Reason == event.ModeSwitched {
@@ -198,10 +197,10 @@ func (b *Book) drop(seq uint64, e event.ContextReplaced, last conversation.Repla
 	b.why = "conversation shortened"
 }
 
-// What begins and ends a file of rules in a system text.
+// rulesBegin and rulesEnd mark a rule file in a system text.
 const rulesBegin, rulesEnd = "\n<rules from=", "\n</rules>"
 
-// describe takes the system text apart.
+// describe splits the system text into its sources.
 func (b *Book) describe(text string, seq uint64) {
 	if b.system != "" {
 		b.why = "the system text changed"
@@ -231,7 +230,7 @@ func (b *Book) cutRules(text string, seq uint64) (around int, rules []share) {
 	}
 }
 
-// explain says where what is in a message comes from.
+// explain assigns the content of a message to its sources.
 func (b *Book) explain(m chat.Message, r event.Record) {
 	if len(m.Parts) == 0 {
 		return
@@ -272,14 +271,13 @@ func (b *Book) explain(m chat.Message, r event.Record) {
 	b.of[&m.Parts[0]] = parts
 }
 
-// printed reports whether a record tells what a command of the person's own printed: no model
-// said it.
+// printed reports whether a record has the output of a command of the user's own: no model wrote it.
 func printed(r event.Record) bool {
 	e, ok := r.Event.(event.MessageAdded)
 	return ok && e.Model == "" && len(e.Blocks) > 0
 }
 
-// ofCall is what a call is counted with: the file that it is about, or other calls.
+// ofCall returns the entry of a call: the file that it is about, or other calls.
 func (b *Book) ofCall(c chat.ToolCall, seq uint64) *Entry {
 	if file := fileOf(c); file != "" {
 		return b.entry(File, file, seq)
@@ -298,8 +296,7 @@ func (b *Book) ofResult(res chat.ToolResult, seq uint64) *Entry {
 	return b.entry(Result, titleOf(c), seq)
 }
 
-// fileOf is the one file that a call is about; "" if it is about none, or another
-// thing.
+// fileOf returns the one file that a call is about, or "".
 func fileOf(c chat.ToolCall) string {
 	var args struct {
 		Path     string `json:"path"`
@@ -321,13 +318,13 @@ func fileOf(c chat.ToolCall) string {
 	return sanitize.Line(path.Clean(file), 200)
 }
 
-// spaces are what a title has one of.
+// spaces matches the white space that a title reduces to one space.
 var spaces = lazy.Regexp(`\s+`)
 
-// titleOf names a call in a few words: its tool, and the first thing it is given.
+// titleOf returns a short title of a call: its tool, and its first argument.
 func titleOf(c chat.ToolCall) string {
 	var args map[string]any
-	_ = json.Unmarshal(c.Args, &args) // what is no object has no words
+	_ = json.Unmarshal(c.Args, &args) // anything but an object gives no text
 	for _, name := range []string{"command", "pattern", "query", "url", "path", "prompt", "description", "name", "id"} {
 		if text, ok := args[name].(string); ok && text != "" {
 			return sanitize.Line(c.Name+" "+spaces().ReplaceAllString(text, " "), 60)
@@ -336,8 +333,7 @@ func titleOf(c chat.ToolCall) string {
 	return sanitize.Line(c.Name, 60)
 }
 
-// request takes in a request that was answered: what it was made of, fitted to
-// what the provider counted, and what every part of it cost.
+// request processes an answered request: its parts, scaled to the provider's count, and the cost of each.
 func (b *Book) request(seq uint64, model string, u chat.Usage, view []chat.Message) {
 	u = b.price(model, u)
 	b.Total = b.Total.Add(u)
@@ -366,7 +362,7 @@ func (b *Book) request(seq uint64, model string, u chat.Usage, view []chat.Messa
 	for _, s := range head {
 		sum += s.size
 	}
-	if left := u.In - sum; len(b.tools) == 0 && left > 0 && (b.rest == 0 || b.why != "") { // what is not on record: the tools
+	if left := u.In - sum; len(b.tools) == 0 && left > 0 && (b.rest == 0 || b.why != "") { // the tools are the unrecorded part
 		b.rest = left
 	}
 	if b.rest > 0 {
@@ -384,7 +380,7 @@ func (b *Book) request(seq uint64, model string, u chat.Usage, view []chat.Messa
 	}
 	fresh, cheap := b.rates(model, u)
 	cached := float64(u.Cached)
-	all, told := 0.0, 0 // so that the parts come to the whole
+	all, told := 0.0, 0 // so that the parts add up to the whole
 	for s := range both(head, b.said) {
 		size := float64(s.size) * b.fit
 		hit := min(size, cached)
@@ -405,7 +401,7 @@ func (b *Book) request(seq uint64, model string, u chat.Usage, view []chat.Messa
 	b.Requests = append(b.Requests, one)
 }
 
-// both goes through one list and then the other.
+// both yields one list and then the other.
 func both(a, b []share) iter.Seq[share] {
 	return func(yield func(share) bool) {
 		for _, list := range [][]share{a, b} {
@@ -418,7 +414,7 @@ func both(a, b []share) iter.Seq[share] {
 	}
 }
 
-// rates are what a token of a request cost, read anew and from the cache.
+// rates returns the cost of a request's token, uncached and cached.
 func (b *Book) rates(model string, u chat.Usage) (fresh, cheap float64) {
 	const many = 1_000_000
 	of := func(u chat.Usage) float64 { return b.price(model, u).Cost / many }
@@ -427,18 +423,17 @@ func (b *Book) rates(model string, u chat.Usage) (fresh, cheap float64) {
 		share := min(float64(u.Written)/float64(written), 1)
 		fresh += share * (of(chat.Usage{In: many, Written: many}) - fresh)
 	}
-	if fresh == 0 && u.In+u.Out > 0 { // the provider says what it cost, and nobody knows its prices
+	if fresh == 0 && u.In+u.Out > 0 { // the provider reports the cost, but its prices are unknown
 		fresh = u.Cost / float64(u.In+u.Out)
 		cheap = fresh
 	}
 	return fresh, cheap
 }
 
-// leastCached is how much of the request before the cache has to serve, or it was
-// of no use.
+// leastCached is the share of the previous request that the cache must serve to count as useful.
 const leastCached = 0.5
 
-// note takes note of where the cache broke.
+// note records whether a request broke the cache.
 func (b *Book) note(seq uint64, model string, u chat.Usage, alike bool) {
 	why, last := "", 0
 	if n := len(b.Requests); n > 0 {

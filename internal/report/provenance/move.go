@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// vanished tells of each of n earlier lines whether no later one is the same.
+// vanished reports for each of n earlier lines whether no later line matches it.
 func vanished(n int, match []int) []bool {
 	gone := slices.Repeat([]bool{true}, n)
 	for _, at := range match {
@@ -16,13 +16,12 @@ func vanished(n int, match []int) []bool {
 	return gone
 }
 
-// maxTwins is how many places are looked at that a line may have been moved from.
+// maxTwins limits how many possible sources of a moved line are examined.
 const maxTwins = 16
 
-// followMoves finds for lines that are new where a change took them away, and puts it
-// into match: two adjacent lines or more, not all of them braces or blanks, or one that
-// says enough and is there once before and once after. Gone are the earlier lines that
-// were taken away.
+// followMoves finds where new lines were moved from, and adds that to match: two or more adjacent
+// lines, not all of them braces or blank, or one line with enough letters that occurs once before and
+// once after. gone marks the earlier lines that were removed.
 func followMoves(earlier, now []string, gone []bool, match []int) {
 	if !slices.Contains(gone, true) || !slices.Contains(match, -1) {
 		return
@@ -61,8 +60,8 @@ func followMoves(earlier, now []string, gone []bool, match []int) {
 	}
 }
 
-// fewLetters is how many letters and digits a line has at least that is known again by
-// itself: an "else" or an "end" is anybody's.
+// fewLetters is how many letters and digits a single line needs to
+// be recognized: an "else" or an "end" may be anyone's.
 const fewLetters = 6
 
 func letters(s string) (n int) {
@@ -83,16 +82,15 @@ func count(lines []string, line string) (n int) {
 	return n
 }
 
-// arrival is what a file held after a change: the lines, where they stood before, and
-// which of those that are followed are new.
+// arrival is a file's content after a change: its lines, their
+// earlier positions, and which of the followed lines are new.
 type arrival struct {
 	text  []string
 	match []int
 	new   []place
 }
 
-// taken goes on, for lines that a call put into the file, in the files that it took
-// them out of.
+// taken follows lines that a call inserted into the file into the files that the call removed them from.
 func (t *tracer) taken(c *Change, later *arrival) {
 	looked := 0
 	for _, f := range c.Files {
@@ -125,12 +123,12 @@ func (t *tracer) taken(c *Change, later *arrival) {
 		})
 		later.match = match
 		if len(source.open) > 0 {
-			_ = source.follow(t.before(c, source.name)) // the caller sees that it was ended, too
+			_ = source.follow(t.before(c, source.name)) // the caller checks the context, too
 		}
 	}
 }
 
-// before are the changes of another file that came before a call.
+// before returns the changes of another file before a call.
 func (t *tracer) before(c *Change, name string) []*Change {
 	list, ok := t.read[name]
 	if !ok {

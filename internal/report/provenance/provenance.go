@@ -1,12 +1,10 @@
-// Package provenance tells which call of which session a line of a file comes
-// from. It replays what the audit logs say became of the file, from content to
-// content, and follows lines by what they say, not by where they stand: a line
-// keeps its origin through later edits around it, through undoing and redoing,
-// when it is moved, and when the file gets another name, in a call or by a person.
+// Package provenance finds which call of which session a line of a file comes from. It replays the
+// file's changes in the audit logs, from content to content, and follows lines by their text, not by
+// their position: a line keeps its origin through later edits around it, through undo and redo, when it
+// is moved, and when the file is renamed, by a call or a user.
 //
-// What a person or another program changed shows where a call found something
-// else than the call before it had left. Nothing here is executed or believed:
-// it is read to be shown.
+// A change by a user or another program shows where a call found something else than the call before it
+// had left. The package executes and trusts nothing in the records: they are only displayed.
 package provenance
 
 import (
@@ -28,12 +26,12 @@ import (
 	"coder/internal/host/patch"
 )
 
-// MaxFile is how long a file may be that is followed.
+// MaxFile is the maximum size of a followed file.
 const MaxFile = 8 << 20
 
 // Change is a call that changed files.
 type Change struct {
-	Place   string // where its session is kept, if that is not here
+	Place   string // where its session is stored, if elsewhere
 	Session string
 	Seq     uint64 // of its request; zero if that was not read
 	Done    uint64 // of its end
@@ -42,28 +40,26 @@ type Change struct {
 	Files   []event.FileChange
 
 	callID        string
-	restores      bool // it is an undo or a redo
+	restores      bool // an undo or a redo
 	input, output json.RawMessage
 }
 
-// Origin is where a line comes from. The zero Origin is that of a line which was
-// there before any session changed the file.
+// Origin is where a line comes from. The zero Origin means that
+// the line existed before any session changed the file.
 type Origin struct {
-	// By is the call that wrote the line; for one that came from outside, the
-	// last call before.
+	// By is the call that wrote the line; for a line from outside, the last call before.
 	By *Change
-	// Outside says that a person or another program wrote it.
+	// Outside means that a user or another program wrote it.
 	Outside bool
-	// Until is when the next call after By found the line there; zero if none has.
+	// Until is when the next call after By found the line; zero if none did.
 	Until time.Time
-	// Perhaps is a call whose end is not on record, and that may have written the
-	// line.
+	// Perhaps is a call without a recorded end that may have written the line.
 	Perhaps *Change
-	// Unsure says that it may also have been somebody else, shortly before or
-	// after the call: what the file held then was not kept.
+	// Unsure means that somebody else may have written it, shortly before
+	// or after the call: the file's content then was not saved.
 	Unsure bool
-	// Others says that another program may have written the line while By ran, or if it is
-	// [event.DoubtOther], that it did.
+	// Others means that another program may have written the line
+	// while By ran or, if it is [event.DoubtOther], that it did.
 	Others event.Doubt
 }
 
@@ -72,21 +68,20 @@ func (o Origin) BySession() bool { return o.By != nil && !o.Outside }
 
 // Line is a line of a file.
 type Line struct {
-	Text string // with its end
+	Text string // including its line end
 	Origin
 }
 
-// Contents are what was kept of files.
+// Contents reads saved file contents.
 type Contents interface {
-	// Content is what a file held, if that was kept and is no longer than limit.
+	// Content returns a file's content, if it was saved and is no longer than limit.
 	Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error)
 	// Expand lists the changes that were recorded as one.
 	Expand(ctx context.Context, c event.FileChange) ([]event.FileChange, error)
 }
 
-// Changes collects the calls of a session that changed files. Records of calls
-// that matter to nobody may be missing, and requests where only the end of a call
-// matters.
+// Changes collects the calls of a session that changed files. Records of irrelevant calls may be
+// missing, as may requests if only the end of a call matters.
 func Changes(records iter.Seq2[event.Record, error]) (list []*Change, err error) {
 	open := make(map[string]*Change)
 	for r, err := range records {
@@ -114,18 +109,16 @@ func Changes(records iter.Seq2[event.Record, error]) (list []*Change, err error)
 	return list, nil
 }
 
-// Sort puts the changes of several sessions into the order of time.
+// Sort sorts the changes of several sessions by time.
 func Sort(all []*Change) {
 	slices.SortStableFunc(all, func(a, b *Change) int { return a.Time.Compare(b.Time) })
 }
 
-// Trace tells where the lines come from that the file of that name has now: all,
-// or the one of a number, counted from 1. All are the changes of every session,
-// in the order of time. It goes back from one to the one before until every line
-// is accounted for. Gone reports whether a file is no longer there, so that this one
-// may be what it was; nil if none is. Others reads the changes of another file, out
-// of which a call took lines to put them into this one. Names are those that the file
-// had before, the latest first. A file that is no text is one line.
+// Trace finds the origins of a file's current lines: of all, or of one line, counted from 1. all are
+// the changes of every session, in order of time. Trace goes back change by change until every line is
+// accounted for. gone, which may be nil, reports whether a file no longer exists, so that it may be
+// this file under an earlier name. others reads the changes of another file from which a call moved
+// lines into this one. names are the file's earlier names, the latest first. A binary file is one line.
 func Trace(ctx context.Context, name string, now []byte, line int, all []*Change, kept Contents, gone func(name string) bool, others func(name string) []*Change) (lines []Line, names []string, err error) {
 	texts := linesOf(now)
 	t := tracer{
@@ -179,23 +172,22 @@ func (t *tracer) follow(all []*Change) error {
 	return nil
 }
 
-// made reports whether what a command found another program to have made of a file was
-// left there by a call.
+// made reports whether a call left the content that a command attributed to another program.
 func made(before []*Change, f event.FileChange) bool {
 	return f.Doubt == event.DoubtOther && slices.ContainsFunc(before, func(c *Change) bool {
 		return slices.ContainsFunc(c.Files, func(g event.FileChange) bool { return g.Doubt != event.DoubtOther && g.After == f.After })
 	})
 }
 
-// touches reports whether a call changed a file of that name.
+// touches reports whether a call changed the file with that name.
 func (c *Change) touches(name string) bool {
 	return slices.ContainsFunc(c.Files, func(f event.FileChange) bool { return f.After.Path == name || f.Before.Path == name })
 }
 
-// Touches reports by the line of a record whether it may be about a call that
-// changed one of these files.
+// Touches returns a function that reports whether a record's
+// line may be about a call that changed one of these files.
 func Touches(names []string) func(line []byte) bool {
-	// What is searched for begins with a letter: a quote is on every other word.
+	// The searched text begins with a letter: a quote precedes every other word.
 	var marks [][]byte
 	for _, name := range names {
 		marks = append(marks, fmt.Appendf(nil, `path":%s`, jsonx.Must(event.RecordedName(name))))
@@ -210,11 +202,10 @@ func Touches(names []string) func(line []byte) bool {
 	}
 }
 
-// maxSources is how many files are looked at as those that a new one was.
+// maxSources limits how many files are examined as sources of a new one.
 const maxSources = 8
 
-// sources are the files that went away in the call that made f, and may be what
-// it was.
+// sources returns the files that disappeared in the call that created f, as candidates for its earlier name.
 func (c *Change) sources(f event.FileChange) (list []event.FileChange) {
 	if f.Before.Hash != "" || f.Before.Lost || f.After.Hash == "" {
 		return nil
@@ -233,7 +224,7 @@ func (c *Change) sources(f event.FileChange) (list []event.FileChange) {
 	return list
 }
 
-// holds reports whether there is a file with a content.
+// holds reports whether a file with content exists.
 func holds(s event.FileState) bool {
 	return s.Hash != "" && s.Hash != "dir" && s.Hash != "link" && !s.Lost
 }
@@ -242,55 +233,52 @@ func holds(s event.FileState) bool {
 type tracer struct {
 	ctx     context.Context
 	kept    Contents
-	now     []byte // what the file holds
+	now     []byte // the file's content
 	nowHash string
-	lines   []Line // the same, and what is known of it
+	lines   []Line // its lines with their origins
 
-	// The file at the moment that is looked at, and which of its lines are those
-	// nobody is known to have written yet.
+	// The file at the current point in time, and which of its lines have no known author yet.
 	name, hash string
-	names      []string // those that it had before
+	names      []string // its earlier names
 	text       []string
 	open       []place
-	doubt      Origin // of what is new since the last content that is known
+	doubt      Origin // origin of what is new since the last known content
 	until      time.Time
 
 	gone   func(name string) bool
 	others func(name string) []*Change
-	read   map[string][]*Change // what others has told
-	calls  map[call]*Change     // one Change for each, whichever file it was read for
+	read   map[string][]*Change // results of others
+	calls  map[call]*Change     // one Change for each call, whichever file it was read for
 }
 
-// call names the end of a call.
+// call identifies the end of a call.
 type call struct {
 	session string
 	done    uint64
 }
 
-// called goes on with the file under the name that it had before.
+// called continues with the file under an earlier name.
 func (t *tracer) called(name string) {
 	t.name, t.names = name, append(t.names, name)
 }
 
-// place is where a line of the file stood earlier.
+// place is the earlier position of a line of the file.
 type place struct{ line, at int }
 
-// Expand lists the files of a change one by one, where they were recorded as one
-// and what they were is kept.
+// Expand lists the files of a change one by one, if they were recorded as one and their states were saved.
 func (c *Change) Expand(ctx context.Context, kept Contents) {
 	for i, f := range c.Files {
 		if !strings.HasPrefix(f.Before.Hash, "tree:") {
 			continue
 		}
-		if list, err := kept.Expand(ctx, f); err == nil { // else what it did shows as the work of others
+		if list, err := kept.Expand(ctx, f); err == nil { // else its changes are attributed to others
 			c.Files = slices.Concat(c.Files[:i], list, c.Files[i+1:])
 		}
 		return
 	}
 }
 
-// find goes back to what a call left in the file. What is different by now
-// somebody else has done.
+// find goes back to the file as a call left it. Differences since then are somebody else's.
 func (t *tracer) find(c *Change, f event.FileChange) {
 	if t.hash == f.After.Hash && t.doubt == (Origin{}) {
 		return
@@ -304,8 +292,7 @@ func (t *tracer) find(c *Change, f event.FileChange) {
 	t.goBack(text, f.After.Hash, Origin{By: c, Outside: true, Until: t.until})
 }
 
-// leave goes back to what a call found in the file. What is different by now the
-// call has done.
+// leave goes back to the file as a call found it. Differences since then are the call's.
 func (t *tracer) leave(c *Change, f event.FileChange) {
 	origin := Origin{By: c, Others: f.Doubt, Outside: f.Doubt == event.DoubtOther}
 	if origin.Outside {
@@ -330,9 +317,8 @@ func (t *tracer) leave(c *Change, f event.FileChange) {
 	t.taken(c, t.goBack(text, f.Before.Hash, origin))
 }
 
-// goBack makes an earlier content the one that is looked at. Lines that it does
-// not have come from there, unless there is doubt. It returns what stood there for
-// those that surely do.
+// goBack makes an earlier content the current one. Lines that it lacks get the origin from, unless
+// there is doubt. It returns the positions of the lines with a certain origin.
 func (t *tracer) goBack(text []byte, hash string, from Origin) (later *arrival) {
 	sure := t.doubt == (Origin{})
 	if t.doubt != (Origin{}) {
@@ -357,8 +343,8 @@ func (t *tracer) goBack(text []byte, hash string, from Origin) (later *arrival) 
 	return later
 }
 
-// matchIndented finds for each line where it stood earlier, -1 if nowhere: the same
-// line, or else one that is the same but for the blanks around it.
+// matchIndented returns the earlier position of each line, or -1: of the same line, or else of one that
+// differs only in surrounding white space.
 func matchIndented(earlier, now []string) []int {
 	match := patch.Match(earlier, now)
 	if !slices.Contains(match, -1) {
@@ -384,8 +370,8 @@ func trimmed(lines []string) []string {
 	return list
 }
 
-// restored finds where to go on if a call only brought back what had been there:
-// at the change that had left it, or before the one that had found it.
+// restored returns where to continue if a call only restored an earlier content: at the change that
+// left it, or before the one that found it.
 func (t *tracer) restored(before []*Change, c *Change) (next int, ok bool) {
 	if !c.restores || t.hash == "" {
 		return 0, false
@@ -404,10 +390,10 @@ func (t *tracer) restored(before []*Change, c *Change) (next int, ok bool) {
 	return 0, false
 }
 
-// Binary reports whether a file is no text that has lines.
+// Binary reports whether a file is not text.
 func Binary(text []byte) bool { return slices.Contains(text, 0) }
 
-// linesOf splits text; what is none is one line.
+// linesOf splits text into lines; a binary file is one line.
 func linesOf(text []byte) []string {
 	if Binary(text) {
 		return []string{string(text)}
@@ -415,8 +401,7 @@ func linesOf(text []byte) []string {
 	return slices.Collect(strings.Lines(string(text)))
 }
 
-// content is what a file held: what was kept, or what it holds now if that is
-// the same.
+// content returns a file's content: as saved, or the current one if it is the same.
 func (t *tracer) content(s event.FileState) ([]byte, error) {
 	switch {
 	case !s.Lost && (s.Hash == "" || !holds(s)):
@@ -427,14 +412,14 @@ func (t *tracer) content(s event.FileState) ([]byte, error) {
 	return t.kept.Content(t.ctx, s, MaxFile)
 }
 
-// Outcome is what a call left in a file, nil if it left none.
+// Outcome returns the content that a call left in a file, or nil if there is none.
 func (c *Change) Outcome(ctx context.Context, f event.FileChange, kept Contents) ([]byte, error) {
 	t := tracer{ctx: ctx, kept: kept}
 	return t.outcome(c, f)
 }
 
-// outcome is what a call left in a file: as it was kept, or as the call's own
-// words tell, if these have the hash on record.
+// outcome returns the content that a call left in a file: as saved, or computed from the call's
+// arguments and result if that has the recorded hash.
 func (t *tracer) outcome(c *Change, f event.FileChange) ([]byte, error) {
 	text, err := t.content(f.After)
 	if err == nil {

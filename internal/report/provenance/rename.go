@@ -7,8 +7,8 @@ import (
 	"coder/internal/host/patch"
 )
 
-// rename goes on with the file that this one was before somebody gave it another
-// name: one that is no longer there and held the same, or at least half of it.
+// rename continues with the file's earlier name before a rename by somebody else: a file that no longer
+// exists and had the same content, or at least half of it.
 func (t *tracer) rename(all []*Change) {
 	looked, best := make(map[string]bool), ""
 	for _, c := range slices.Backward(all) {
@@ -35,8 +35,7 @@ func (t *tracer) rename(all []*Change) {
 	}
 }
 
-// Names are these names of a file and those that it had before, as far as calls
-// gave it others.
+// Names returns these names of a file and its earlier names, as far as calls renamed it.
 func Names(names []string, all []*Change) []string {
 	names = slices.Clone(names)
 	for _, c := range slices.Backward(all) {
@@ -54,7 +53,7 @@ func Names(names []string, all []*Change) []string {
 	return names
 }
 
-// resembles reports whether at least half of the file is what text holds.
+// resembles reports whether text has at least half of the file's lines.
 func (t *tracer) resembles(text []byte) bool {
 	n, earlier := 0, linesOf(text)
 	match := patch.Match(earlier, t.text)

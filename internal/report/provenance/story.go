@@ -12,26 +12,26 @@ import (
 	"coder/internal/core/uip"
 )
 
-// Story is how a call came about and what was made of it.
+// Story is how a call came about and what followed.
 type Story struct {
 	Change *Change `json:"-"`
-	Agent  string  `json:"agent"` // who called
-	// Prompt is what the person had asked for, Message the words with which the
-	// model called. Their numbers are zero if they are not on record.
+	Agent  string  `json:"agent"` // who made the call
+	// Prompt is the user's request, Message the model's message with
+	// the call. Their numbers are zero if they are not recorded.
 	Prompt    Said            `json:"prompt"`
 	Message   Said            `json:"message"`
 	Input     json.RawMessage `json:"input"`
-	Signed    bool            `json:"signed"` // this user's program wrote the request
+	Signed    bool            `json:"signed"` // this user's coder wrote the request
 	Verdict   event.Verdict   `json:"verdict"`
 	Reasons   []string        `json:"reasons"`
 	DecidedBy string          `json:"decidedBy"`
-	// Answer is what the person answered where the call was asked about.
+	// Answer is the user's answer to a question about the call.
 	Answer *Answer `json:"answer"`
-	// Check is the first check that was begun after the call.
+	// Check is the first check that began after the call.
 	Check *Check `json:"check"`
 }
 
-// Said is something said in a conversation.
+// Said is a message in a conversation.
 type Said struct {
 	Seq   uint64    `json:"record"`
 	Time  time.Time `json:"time"`
@@ -47,15 +47,15 @@ type Answer struct {
 	Comment string `json:"comment,omitempty"`
 }
 
-// Check is a command that tells whether the work is right.
+// Check is a command that verifies the work.
 type Check struct {
 	Seq     uint64 `json:"record"` // of its end
 	Command string `json:"command"`
 	Exit    int    `json:"exit"`
 }
 
-// Tells reports by the line of a record whether it may tell how changes of its
-// session came about.
+// Tells returns a function that reports whether a record's line
+// may be relevant to how changes of its session came about.
 func Tells(changes []*Change) func(line []byte) bool {
 	ids := make(map[string]bool)
 	for _, c := range changes {
@@ -76,10 +76,10 @@ func Tells(changes []*Change) func(line []byte) bool {
 	}
 	return func(line []byte) bool {
 		switch _, kind, ok := bytes.Cut(line[:min(len(line), 64)], []byte(`"type":"`)); {
-		case !ok: // not as this program writes it
+		case !ok: // not in coder's own format
 			return true
 		case bytes.HasPrefix(kind, []byte("ToolCall")):
-			// A command is searched for from its rarer letters on
+			// the search for a command begins with its rarer letters
 			return names(line[:min(len(line), 1024)], `toolCallId":"`) || bytes.Contains(line, []byte(`mmand":"`))
 		case bytes.HasPrefix(kind, []byte("MessageAdded")):
 			head := line[:min(len(line), 512)]
@@ -93,13 +93,12 @@ func Tells(changes []*Change) func(line []byte) bool {
 	}
 }
 
-// Of reports whether one of the changes was made by a call of that id.
+// Of reports whether a call with that id made one of the changes.
 func Of(changes []*Change, callID string) bool {
 	return slices.ContainsFunc(changes, func(c *Change) bool { return c.callID == callID })
 }
 
-// Stories tells how changes came about, from all records of their session, or
-// those that Tells wants.
+// Stories returns how changes came about, from all records of their session, or those that Tells selects.
 func Stories(records iter.Seq2[event.Record, error], changes []*Change, isCheck func(command string) bool) (map[*Change]*Story, error) {
 	t := teller{
 		isCheck: isCheck, wanted: make(map[uint64]*Change), requests: make(map[string]event.Record), stories: make(map[*Change]*Story),
@@ -118,18 +117,18 @@ func Stories(records iter.Seq2[event.Record, error], changes []*Change, isCheck 
 	return t.stories, nil
 }
 
-// teller follows a session.
+// teller processes a session.
 type teller struct {
 	isCheck   func(command string) bool
-	wanted    map[uint64]*Change // by their ends
+	wanted    map[uint64]*Change // by the end of the call
 	requests  map[string]event.Record
 	stories   map[*Change]*Story
-	prompts   map[string]Said   // the last of each task
+	prompts   map[string]Said   // the last prompt of each task
 	parents   map[string]string // of tasks
-	said      map[string]Said   // what called, by call
+	said      map[string]Said   // the message with each call
 	questions map[string]uip.Request
 	answers   map[string]Answer // by call
-	running   map[string]Check  // by call; Seq is that of the request
+	running   map[string]Check  // by call; Seq is the request's
 	unchecked []*Story
 }
 
@@ -161,13 +160,13 @@ func (t *teller) add(r event.Record) {
 		if c := t.wanted[r.Seq]; c != nil {
 			t.tell(c, t.requests[e.CallID])
 		}
-		delete(t.requests, e.CallID) // an id may come again
+		delete(t.requests, e.CallID) // an id may be reused
 		delete(t.answers, e.CallID)
 		t.ended(r.Seq, e)
 	}
 }
 
-// answered takes in an answer for each call that the question is about.
+// answered records an answer for each call that the question is about.
 func (t *teller) answered(seq uint64, q uip.Request, a uip.Response) {
 	if id := q.CallID(); id != "" {
 		t.answers[id] = Answer{seq, q.ID, a.Option, a.Comment}
@@ -194,11 +193,10 @@ func (t *teller) tell(c *Change, r event.Record) {
 	t.unchecked = append(t.unchecked, s)
 }
 
-// maxDepth is how many tasks may lie between a call and what was asked for.
+// maxDepth limits the number of tasks between a call and its prompt.
 const maxDepth = 16
 
-// ended takes in the end of a call: if it was a check, it is that of what was
-// done by the time it began.
+// ended processes the end of a call: a check counts for the changes made before it began.
 func (t *teller) ended(seq uint64, e event.ToolCallCompleted) {
 	check, ok := t.running[e.CallID]
 	if !ok {

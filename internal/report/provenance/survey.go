@@ -9,17 +9,16 @@ import (
 	"coder/internal/core/event"
 )
 
-// Survey is a look over the lines of the audit log of one session: which files it
-// changed, and which of its calls have no end that is known. The zero Survey has
-// seen nothing.
+// Survey scans the lines of one session's audit log: which files it changed, and which of its calls
+// have no known end. The zero Survey is empty.
 type Survey struct {
 	mu    sync.Mutex
 	Files map[string]bool
-	open  map[string]uint64 // the records of requests, by call
+	open  map[string]uint64 // request records, by call
 	ended map[string]bool   // calls
 }
 
-// See takes a line. It may be called by several goroutines, in any order.
+// See processes a line. It is safe for concurrent use, in any order of lines.
 func (s *Survey) See(line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,8 +49,7 @@ func (s *Survey) See(line []byte) {
 	}
 }
 
-// Unsettled reports by the line of a record whether it asked for a call that has
-// no known end.
+// Unsettled returns a function that reports whether a record's line requested a call without a known end.
 func (s *Survey) Unsettled() func(line []byte) bool {
 	seqs := make(map[uint64]bool)
 	for call, seq := range s.open {
@@ -65,8 +63,7 @@ func (s *Survey) Unsettled() func(line []byte) bool {
 	return func(line []byte) bool { return seqs[event.Number(line)] }
 }
 
-// Unknown are the calls among requests that may have changed a file of that name
-// before they were cut off.
+// Unknown returns the requested calls that may have changed a file with that name before they were cut off.
 func Unknown(requests iter.Seq2[event.Record, error], name string) (list []*Change) {
 	for r, err := range requests {
 		e, ok := r.Event.(event.ToolCallRequested)
@@ -83,8 +80,8 @@ func Unknown(requests iter.Seq2[event.Record, error], name string) (list []*Chan
 	return list
 }
 
-// Doubt names the newest of calls that may have written the line after all: one that
-// began after the call before it had ended, and before the line was found.
+// Doubt sets Perhaps to the newest of the calls that may have written the line after all: one that
+// began after the previous call, and before the line was found.
 func (o *Origin) Doubt(calls []*Change) {
 	for _, c := range calls {
 		inTime := (o.By == nil || !c.Time.Before(o.By.Time)) && (o.Until.IsZero() || c.Time.Before(o.Until))

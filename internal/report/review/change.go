@@ -1,6 +1,5 @@
-// Package review checks what a model found in a change against the code, and writes the
-// findings for people and for services that show them beside the lines. A finding that is
-// not found in the change is never written.
+// Package review checks a model's findings about a change against the code, and writes them for users and for
+// services that show them beside the lines. A finding that is not in the change is never written.
 package review
 
 import (
@@ -18,15 +17,15 @@ type Change struct {
 	names []string
 }
 
-// file is the part of a change in one file that exists after the change.
+// file is the new state of one file in a change.
 type file struct {
-	lines   map[int]string // of the new file, as far as the diff shows it
-	changed map[int]bool   // the lines that the change added
-	removed map[int]string // the removed text, by the line of the new file that is now in its place
-	last    int            // the last line that the diff shows
+	lines   map[int]string // of the new file, as far as the diff shows them
+	changed map[int]bool   // lines added by the change
+	removed map[int]string // removed text, by the line of the new file in its place
+	last    int            // the last line in the diff
 }
 
-// Parse reads a diff as git writes it. Text before the first file is skipped.
+// Parse parses a diff in git's format. It skips text before the first file.
 func Parse(diff string) (*Change, error) {
 	c := &Change{files: map[string]*file{}}
 	var in *file
@@ -61,7 +60,7 @@ func Parse(diff string) (*Change, error) {
 
 func first(line string) (head byte, body string) {
 	if line == "" {
-		return ' ', "" // some programs cut the space off an empty line
+		return ' ', "" // some programs remove the space of an empty line
 	}
 	return line[0], line[1:]
 }
@@ -77,7 +76,7 @@ func (f *file) take(head byte, body string, at int) (next int) {
 	return at + 1
 }
 
-// open is the entry of a file; nil for a deleted one, which has no lines to point at.
+// open returns the entry of a file. A deleted file has an empty name, and its entry is not kept.
 func (c *Change) open(name string) *file {
 	if name == "" {
 		return &file{lines: map[int]string{}, changed: map[int]bool{}, removed: map[int]string{}}
@@ -89,7 +88,7 @@ func (c *Change) open(name string) *file {
 	return c.files[name]
 }
 
-// nameOf is the name of the new file in a heading, without the letter that git puts before it.
+// nameOf returns the name of the new file in a heading, without git's prefix letter.
 func nameOf(old, now string) string {
 	plain := func(s string) string {
 		s, _, _ = strings.Cut(s, "\t")
@@ -108,7 +107,7 @@ func nameOf(old, now string) string {
 	return path.Clean(now)
 }
 
-// hunk reads "@@ -1,2 +3,4 @@": the first line in the new file, and how many lines follow.
+// hunk parses "@@ -1,2 +3,4 @@": the first line in the new file, and the numbers of lines that follow.
 func hunk(line string) (at, oldLines, newLines int, err error) {
 	words := strings.Fields(line)
 	if len(words) < 3 || words[1][0] != '-' || words[2][0] != '+' {
@@ -141,10 +140,10 @@ func notHeading(line string) error {
 	return fmt.Errorf("not a heading of a diff: %s", sanitize.Line(line, 80))
 }
 
-// Files are the files of the change that exist after it.
+// Files returns the files of the change that exist after it.
 func (c *Change) Files() []string { return c.names }
 
-// CheckedOut returns an error if the files that read returns are not those of the change.
+// CheckedOut returns an error if the content from read is not that of the change.
 func (c *Change) CheckedOut(read func(name string) ([]byte, error)) error {
 	for _, name := range c.names {
 		f := c.files[name]
@@ -162,5 +161,5 @@ func (c *Change) CheckedOut(read func(name string) ([]byte, error)) error {
 	return nil
 }
 
-// words is a line without differences in white space and in signs that are never shown.
+// words returns a line without differences in white space and in invisible characters.
 func words(line string) string { return sanitize.Text(strings.Join(strings.Fields(line), " ")) }

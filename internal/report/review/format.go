@@ -14,10 +14,10 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// Formats are the forms in which a report can be written.
+// Formats are the formats of a report.
 var Formats = []string{"text", "json", "sarif", "github"}
 
-// Write writes the report in one of [Formats]; version is that of the program.
+// Write writes the report in one of [Formats]; version is coder's version.
 func (r Report) Write(w io.Writer, format, version string) error {
 	var text []byte
 	switch format {
@@ -35,7 +35,7 @@ func (r Report) Write(w io.Writer, format, version string) error {
 	return err
 }
 
-// lines is the report in the form of compilers: file:line: severity: title.
+// lines returns the report in the format of compilers: file:line: severity: title.
 func (r Report) lines() string {
 	var b strings.Builder
 	for _, f := range r.Findings {
@@ -52,7 +52,7 @@ func (r Report) lines() string {
 
 type object = map[string]any
 
-// sarif is the report as SARIF 2.1.0.
+// sarif returns the report as SARIF 2.1.0.
 func (r Report) sarif(version string) object {
 	results := []object{}
 	for _, f := range r.Findings {
@@ -79,16 +79,16 @@ func (r Report) sarif(version string) object {
 	}
 }
 
-// fingerprint names a finding wherever its line moves to.
+// fingerprint identifies a finding wherever its line moves.
 func (f Finding) fingerprint() string {
 	sum := sha256.Sum256(json.RawMessage(strings.Join([]string{path.Clean(f.File), words(f.Quote), f.Severity}, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// maxAnnotations is how many annotations GitHub takes in one request.
+// maxAnnotations is how many annotations GitHub accepts in one request.
 const maxAnnotations = 50
 
-// checkRun is the report as the body of a request that creates a check run at GitHub, but for head_sha.
+// checkRun returns the report as the body of a request to GitHub for a check run, without head_sha.
 func (r Report) checkRun() object {
 	levels := map[string]string{"error": "failure", "warning": "warning", "note": "notice"}
 	annotations := []object{}

@@ -8,7 +8,7 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// Schema is the form in which the model gives its findings.
+// Schema is the schema of the model's findings.
 const Schema = `{
   "type": "object",
   "required": ["summary", "findings"],
@@ -48,18 +48,18 @@ type Finding struct {
 	Detail   string `json:"detail"`
 }
 
-// Report is a review whose findings are all in the change.
+// Report is a review with findings that are all in the change.
 type Report struct {
 	Summary   string    `json:"summary"`
 	Findings  []Finding `json:"findings"`
 	Corrected int       `json:"corrected"` // findings moved to the line with their quote
-	Dropped   int       `json:"dropped"`   // findings that are not in the change
+	Dropped   int       `json:"dropped"`   // findings outside the change
 }
 
 // severities are in order, the worst first.
 var severities = []string{"error", "warning", "note"}
 
-// Reaches reports whether a finding is at least as bad as a severity; nothing is as bad as "never".
+// Reaches reports whether a finding has at least this severity; "never" is above every severity.
 func (r Report) Reaches(severity string) bool {
 	least := slices.Index(severities, severity)
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return slices.Index(severities, f.Severity) <= least })
@@ -89,7 +89,7 @@ func (c *Change) Check(r Report) Report {
 	return checked
 }
 
-// find is the changed line that a finding quotes, the nearest to the line it names.
+// find returns the changed line that a finding quotes, the nearest one to the line it names.
 func (c *Change) find(f Finding) (line int, text string, ok bool) {
 	in := c.files[path.Clean(f.File)]
 	quote := words(f.Quote)

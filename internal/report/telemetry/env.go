@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Settings are where telemetry goes, by the standard variables of the environment.
-// The zero Settings send nothing.
+// Settings say where telemetry goes, according to the standard
+// environment variables. The zero Settings send nothing.
 type Settings struct {
-	Traces, Metrics *Target // nil if nothing of the sort is sent
+	Traces, Metrics *Target // nil if not sent
 	Resource        []Attribute
 }
 
-// Target is an address that takes one sort of telemetry.
+// Target is an address for one kind of telemetry.
 type Target struct {
 	URL     string
 	Headers map[string]string
 	Timeout time.Duration
 }
 
-// Host is the address for people, without what may be secret.
+// Host returns the address for display, without possible secrets.
 func (t Target) Host() string {
 	u, err := url.Parse(t.URL)
 	if err != nil {
@@ -38,12 +38,11 @@ func (s Settings) On() bool { return s.Traces != nil || s.Metrics != nil }
 const (
 	defaultTimeout = 10 * time.Second
 	defaultService = "coder"
-	protocol       = "http/json" // the only one that is spoken
+	protocol       = "http/json" // the only supported one
 )
 
-// FromEnv reads which telemetry the environment asks for. Without the variable of
-// an endpoint it is none: nothing is sent to where nobody asked for it. What it
-// cannot do it says.
+// FromEnv reads the telemetry settings from the environment. Without an endpoint variable nothing is
+// sent. complaints names unsupported settings.
 func FromEnv(getenv func(string) string, version string) (s Settings, complaints []string) {
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
 		return s, nil
@@ -58,7 +57,7 @@ func FromEnv(getenv func(string) string, version string) (s Settings, complaints
 		}
 	}
 	switch getenv("OTEL_TRACES_SAMPLER") {
-	case "always_off", "parentbased_always_off": // there is no parent here
+	case "always_off", "parentbased_always_off": // coder has no parent spans
 		s.Traces = nil
 	}
 	if s.On() {
@@ -73,9 +72,9 @@ func Logs(getenv func(string) string, version string) (t *Target, from []Attribu
 	return t, resource(getenv, version), complaint
 }
 
-// target is where one sort of telemetry goes.
+// target returns where one kind of telemetry goes.
 func target(getenv func(string) string, signal, path string) (t *Target, complaint string) {
-	// get looks up the variable of the signal, or else that of all.
+	// get returns the signal's own variable, or else the general one.
 	get := func(name string) (string, string) {
 		for _, full := range []string{"OTEL_EXPORTER_OTLP_" + signal + "_" + name, "OTEL_EXPORTER_OTLP_" + name} {
 			if value := strings.TrimSpace(getenv(full)); value != "" {
@@ -99,7 +98,7 @@ func target(getenv func(string) string, signal, path string) (t *Target, complai
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Sprintf("no telemetry is sent: %s is not a web address", from)
 	}
-	if from == "OTEL_EXPORTER_OTLP_ENDPOINT" { // of all sorts, each at a place of its own
+	if from == "OTEL_EXPORTER_OTLP_ENDPOINT" { // of all kinds, each under its own path
 		u = u.JoinPath(path)
 	}
 	t = &Target{URL: u.String(), Timeout: defaultTimeout, Headers: make(map[string]string)}
@@ -115,7 +114,7 @@ func target(getenv func(string) string, signal, path string) (t *Target, complai
 	return t, ""
 }
 
-// resource is who sends the telemetry.
+// resource returns the attributes of the sender.
 func resource(getenv func(string) string, version string) []Attribute {
 	all := pairs(getenv("OTEL_RESOURCE_ATTRIBUTES"))
 	has := func(key string) bool { return slices.ContainsFunc(all, func(a Attribute) bool { return a.Key == key }) }
@@ -131,7 +130,7 @@ func resource(getenv func(string) string, version string) []Attribute {
 	return all
 }
 
-// pairs reads a list of the form a=b,c=d, whose values are written as in addresses.
+// pairs parses a list like a=b,c=d with URL-encoded values.
 func pairs(text string) (all []Attribute) {
 	for part := range strings.SplitSeq(text, ",") {
 		key, value, ok := strings.Cut(part, "=")

@@ -11,14 +11,13 @@ import (
 	"time"
 )
 
-// Attribute is a fact: its value is a string, an int, a float64, a bool or a list of
-// strings.
+// Attribute is a key with a value: a string, an int, a float64, a bool or a list of strings.
 type Attribute struct {
 	Key   string
 	Value any
 }
 
-// MarshalJSON writes it as the protocol has it.
+// MarshalJSON encodes it in the protocol's form.
 func (a Attribute) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Key   string         `json:"key"`
@@ -44,7 +43,7 @@ func wireValue(v any) map[string]any {
 	return map[string]any{"stringValue": v}
 }
 
-// nanos is a time as the protocol has it.
+// nanos is a time in the protocol's form.
 type nanos time.Time
 
 func (n nanos) MarshalJSON() ([]byte, error) {
@@ -57,7 +56,7 @@ const (
 	client   = 3
 )
 
-// span is something that took time.
+// span is an operation with a duration.
 type span struct {
 	TraceID    string      `json:"traceId"`
 	ID         string      `json:"spanId"`
@@ -74,7 +73,7 @@ type status struct {
 	Code int `json:"code,omitempty"` // 2 is an error
 }
 
-// fail says that a span ended badly, and in which way.
+// fail marks a span as failed, with the reason.
 func (s *span) fail(why string) {
 	s.Status.Code = 2
 	s.Attributes = append(s.Attributes, Attribute{"error.type", why})
@@ -84,7 +83,7 @@ type object = map[string]any
 
 func (e *Exporter) scope() object { return object{"name": defaultService, "version": e.o.Version} }
 
-// metrics is a request that tells of all that was counted since the beginning.
+// metrics returns a request with all counts since the start.
 func (e *Exporter) metrics(now time.Time) object {
 	const cumulative = 2
 	var all []object
@@ -125,7 +124,7 @@ func (e *Exporter) metrics(now time.Time) object {
 	}}}
 }
 
-// send posts a request. Again reports whether it may be taken another time.
+// send posts a request. again reports whether a retry may succeed.
 func (e *Exporter) send(ctx context.Context, t *Target, body []byte) (again bool, err error) {
 	_, again, err = t.post(ctx, e.o.Transport, e.o.Version, body)
 	return again, err
@@ -150,7 +149,7 @@ func (t *Target) post(ctx context.Context, by http.RoundTripper, version string,
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", defaultService+"/"+version)
-	resp, err := by.RoundTrip(req) // without going elsewhere: the headers are for this address
+	resp, err := by.RoundTrip(req) // no redirects: the headers are for this address only
 	if err != nil {
 		return nil, true, err
 	}

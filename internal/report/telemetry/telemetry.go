@@ -1,13 +1,12 @@
-// Package telemetry tells a collector of the person's own what a session does: how
-// long its turns, steps and tools took, and what they used. It is a reader of
-// records, and sends OTLP as JSON over HTTP, named by the conventions for
-// generative AI.
+// Package telemetry reports to the user's own collector what a session does: how
+// long its turns, steps and tools took, and what they used. It reads records and
+// sends OTLP as JSON over HTTP, named by the conventions for generative AI.
 //
 //  1. Nothing is sent unless the environment names an address.
-//  2. Of what was said, read or written nothing is sent: no prompt, reply, argument,
-//     result, path, title or reason; only names, numbers and times.
-//  3. It never holds a session up: what cannot be sent waits in a queue that is
-//     bounded, is dropped, and closing takes a bounded time.
+//  2. No content is sent: no prompt, reply, argument, result, path, title or reason;
+//     only names, numbers and times.
+//  3. It never delays a session: unsent data waits in a queue of limited size, then
+//     is dropped, and closing takes a limited time.
 package telemetry
 
 import (
@@ -26,11 +25,11 @@ import (
 	"coder/internal/core/event"
 )
 
-// Options are what an Exporter works with. All fields are required.
+// Options configures an Exporter. All fields are required.
 type Options struct {
 	Settings
 	Version   string
-	Provider  func() (name, server string) // who is asked for replies, and where
+	Provider  func() (name, server string) // the model provider and its server
 	Transport http.RoundTripper
 	Random    func([]byte)
 	Now       func() time.Time
@@ -39,43 +38,43 @@ type Options struct {
 
 const (
 	sendEvery    = 5 * time.Second
-	countsEvery  = 12 // of those
+	countsEvery  = 12 // in units of sendEvery
 	maxQueue     = 2048
 	maxBatch     = 512
-	maxOpen      = 4096 // tasks and calls that have not ended
-	maxSeries    = 500  // of one instrument
+	maxOpen      = 4096 // unfinished tasks and calls
+	maxSeries    = 500  // per instrument
 	closingTime  = 2 * time.Second
-	invalidTool  = "(invalid)" // a call of it was not one: its name is the model's own words
+	invalidTool  = "(invalid)" // the name of an invalid call's tool: its real name is the model's own text
 	conversation = "gen_ai.conversation.id"
 	operation    = "gen_ai.operation.name"
 )
 
-// Exporter sends what it is told of. It is safe for concurrent use. The nil Exporter
-// does nothing.
+// Exporter sends telemetry about the records it gets. It is
+// safe for concurrent use. The nil Exporter does nothing.
 type Exporter struct {
 	o     Options
 	began time.Time
 
 	mu          sync.Mutex           // guards the fields below
 	tasks       map[string]*openTask // by id
-	calls       map[string]*span     // by task and id of the call
+	calls       map[string]*span     // by task and call id
 	queue       []span
 	dropped     int
 	instruments []*instrument
-	told        bool // that something could not be sent
+	told        bool // warned that sending failed
 	stop        chan struct{}
 	ended       chan struct{} // nil until something is to be sent
 	cancel      context.CancelFunc
 }
 
-// openTask is a task that has not ended.
+// openTask is an unfinished task.
 type openTask struct {
 	span
-	last    time.Time // when something of it was last on record
-	replied bool      // that was a reply
+	last    time.Time // time of its last record
+	replied bool      // the last record was a reply
 }
 
-// New returns an Exporter; nil if nothing is to be sent.
+// New returns an Exporter, or nil if nothing is to be sent.
 func New(o Options) *Exporter {
 	if !o.On() {
 		return nil
@@ -92,7 +91,7 @@ func New(o Options) *Exporter {
 	return e
 }
 
-// The instruments, by their places.
+// These are the indices of the instruments.
 const (
 	tokenUsage = iota
 	stepTime
@@ -101,10 +100,10 @@ const (
 	toolCalls
 )
 
-// instrument is something that is counted.
+// instrument is a metric.
 type instrument struct {
 	name, unit, about string
-	bounds            []float64 // of a histogram; nil if it is a sum
+	bounds            []float64 // of a histogram; nil for a sum
 	series            []*series
 }
 
@@ -115,7 +114,7 @@ type series struct {
 	buckets    []int
 }
 
-// add counts v under attributes.
+// add adds v under attributes.
 func (m *instrument) add(v float64, attributes ...Attribute) {
 	is := func(s *series) bool { return slices.Equal(s.attributes, attributes) }
 	i := slices.IndexFunc(m.series, is)
@@ -130,18 +129,18 @@ func (m *instrument) add(v float64, attributes ...Attribute) {
 	s := m.series[i]
 	s.sum += v
 	s.count++
-	at, _ := slices.BinarySearch(m.bounds, v) // a bound is the greatest of its bucket
+	at, _ := slices.BinarySearch(m.bounds, v) // a bound is the largest value of its bucket
 	s.buckets[at]++
 }
 
-// id is a name of n random bytes.
+// id returns a random id of n bytes.
 func (e *Exporter) id(n int) string {
 	b := make([]byte, n)
 	e.o.Random(b)
 	return hex.EncodeToString(b)
 }
 
-// Add takes in a record of this process.
+// Add processes a record of this process.
 func (e *Exporter) Add(r event.Record) {
 	if e == nil {
 		return
@@ -177,8 +176,7 @@ func (e *Exporter) Add(r event.Record) {
 	}
 }
 
-// open begins a turn, or the work of another agent below the call that handed it
-// over.
+// open begins a turn, or the task of another agent below the call that delegated it.
 func (e *Exporter) open(r event.Record, ev event.TaskCreated) {
 	if len(e.tasks) >= maxOpen {
 		e.dropped++
@@ -211,7 +209,7 @@ func (e *Exporter) end(r event.Record, id, why string) {
 	e.close(t.span, r.Time)
 }
 
-// step is a reply of the model. It was waited for since the record before it.
+// step records a reply of the model. Its duration is the time since the previous record.
 func (e *Exporter) step(r event.Record, ev event.MessageAdded, why string) {
 	t := e.tasks[r.Task]
 	if t == nil {
@@ -308,14 +306,14 @@ func (e *Exporter) complete(r event.Record, ev event.ToolCallCompleted) {
 		s.fail(outcome)
 	}
 	e.instruments[toolCalls].add(1, name, Attribute{"outcome", outcome})
-	ended := r.Time // when it was told; calls side by side are told in their order
+	ended := r.Time // the time of its record; parallel calls are recorded in order
 	if took := time.Duration(ev.DurationMs) * time.Millisecond; took > 0 {
 		ended = time.Time(s.Start).Add(took)
 	}
 	e.close(*s, ended)
 }
 
-// close puts a span that ended into the queue, and sees to it that it is sent.
+// close queues a finished span, and makes sure that it is sent.
 func (e *Exporter) close(s span, at time.Time) {
 	s.End = nanos(at)
 	if e.ended == nil {
@@ -333,7 +331,7 @@ func (e *Exporter) close(s span, at time.Time) {
 	e.queue = append(e.queue, s)
 }
 
-// run sends from time to time, until it is stopped, and then what is left.
+// run sends periodically until it is stopped, and then sends the rest.
 func (e *Exporter) run(ctx context.Context) {
 	defer close(e.ended)
 	tick := time.NewTicker(sendEvery)
@@ -353,7 +351,7 @@ func (e *Exporter) run(ctx context.Context) {
 	}
 }
 
-// sendSpans sends what is in the queue. What may be taken later goes back there.
+// sendSpans sends the queue. It requeues what a retry may deliver.
 func (e *Exporter) sendSpans(ctx context.Context) {
 	for ctx.Err() == nil {
 		e.mu.Lock()
@@ -387,7 +385,7 @@ func (e *Exporter) sendSpans(ctx context.Context) {
 	}
 }
 
-// sendCounts sends what was counted.
+// sendCounts sends the metrics.
 func (e *Exporter) sendCounts(ctx context.Context) {
 	if e.o.Metrics == nil || ctx.Err() != nil {
 		return
@@ -407,7 +405,7 @@ func (e *Exporter) sendCounts(ctx context.Context) {
 	}
 }
 
-// tell tells the person once that something cannot be sent.
+// tell warns the user once that sending failed.
 func (e *Exporter) tell(t *Target, err error) {
 	e.mu.Lock()
 	told := e.told
@@ -421,7 +419,7 @@ func (e *Exporter) tell(t *Target, err error) {
 	}
 }
 
-// Close sends what is left, as far as that can be done in a short time.
+// Close sends the rest, as far as possible in a short time.
 func (e *Exporter) Close() error {
 	if e == nil {
 		return nil

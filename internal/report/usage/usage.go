@@ -13,20 +13,20 @@ import (
 	"coder/internal/core/event"
 )
 
-// By is what sums are of.
+// By is what usage is grouped by.
 type By string
 
-// The sums there are.
+// The groupings.
 const (
-	Day     By = "day" // as the person's clock has it
+	Day     By = "day" // in the user's time zone
 	Project By = "project"
 	Model   By = "model"
 )
 
-// Ways are all of them.
+// Ways lists all groupings.
 var Ways = []By{Day, Project, Model}
 
-// Sum is what a day, a project or a model came to.
+// Sum is the total of a day, a project or a model.
 type Sum struct {
 	Of       string  `json:"of"`
 	Sessions int     `json:"sessions"`
@@ -35,10 +35,10 @@ type Sum struct {
 	Cached   int     `json:"cached"`
 	Out      int     `json:"out"`
 	Cost     float64 `json:"cost_usd"`
-	Unpriced bool    `json:"unpriced"` // of some of it no price is known, and Cost leaves that out
+	Unpriced bool    `json:"unpriced"` // some usage has no known price and is missing in Cost
 }
 
-// Tally adds up. The fields are set before the first [Tally.Add].
+// Tally adds up usage. Set its fields before the first [Tally.Add].
 type Tally struct {
 	By     By
 	Since  time.Time
@@ -46,15 +46,15 @@ type Tally struct {
 	Priced func(model string, u chat.Usage) chat.Usage
 
 	sums     map[string]*Sum
-	sessions map[string]map[string]bool // that count, by sum
+	sessions map[string]map[string]bool // counted sessions, by sum
 	total    Sum
 	all      map[string]bool
 }
 
-// Wants reports whether a line of a log may say what was used.
+// Wants reports whether a log line may contain usage.
 func Wants(line []byte) bool { return bytes.Contains(line, []byte(`"usage"`)) }
 
-// Add takes in a record of a session.
+// Add adds a record of a session.
 func (t *Tally) Add(project, session string, r event.Record) {
 	model, used, ok := event.Used(r.Event)
 	if !ok || r.Time.Before(t.Since) {
@@ -80,7 +80,7 @@ func (s *Sum) add(u chat.Usage, sessions int) {
 	s.Unpriced = s.Unpriced || u.Unpriced
 }
 
-// Sums are what was added up: days in their order, and what cost most first else.
+// Sums returns the sums: days in order, other groupings by cost, highest first.
 func (t *Tally) Sums() (all []Sum, total Sum) {
 	all = []Sum{}
 	for _, name := range slices.Sorted(maps.Keys(t.sums)) {

@@ -1,9 +1,8 @@
 //go:build unix
 
-// Package bash holds the tool that runs commands, and those that look after
-// commands left running in the background. What a command prints is made plain
-// text before a model or a person sees it, and bounded: the result holds the
-// beginning and the end of each stream, and a file keeps the whole of it.
+// Package bash has the tool that runs commands, and the tools that manage background jobs. A command's
+// output becomes plain text before the model or the user sees it, with a limited size: the result has
+// the beginning and the end of each stream, and a file has all of it.
 package bash
 
 import (
@@ -32,89 +31,80 @@ import (
 //go:embed bash.md
 var bashDoc string
 
-// Options are what the tool is built from. Workspace is required.
+// Options configures the tools. Workspace is required.
 type Options struct {
 	Workspace *workspace.Workspace
 	// Shell is the program that runs commands; /bin/sh if empty.
 	Shell shell.Program
-	// CommandTimeout is the most time a command may take; 2 minutes if zero.
+	// CommandTimeout is the maximum duration of a command; 2 minutes if zero.
 	CommandTimeout time.Duration
 	// OutputLimit is how many bytes of each stream are kept; 1 MiB if zero.
 	OutputLimit int
-	// RunsDir, below the workspace, is where output too long for a result is
-	// saved, such as .coder/runs/<session>. It is not saved if this is empty.
+	// RunsDir, below the workspace, is where output too long for a result is saved, such as
+	// .coder/runs/<session>. If it is empty, such output is not saved.
 	RunsDir string
-	// RunsLimit is how many bytes of output a session saves there; no limit if zero.
+	// RunsLimit limits the bytes of output that a session saves there; no limit if zero.
 	RunsLimit int64
-	// Env is the whole environment of commands. Whoever makes it leaves out
-	// what commands must not know.
+	// Env is the whole environment of commands, without variables that they must not have.
 	Env []string
-	// Analyse, if set, reads the command line of a call, once, when the call is
-	// prepared.
+	// Analyse, if set, analyzes a call's command line, once, during Prepare.
 	Analyse func(command string) tool.Line
-	// Confine, if set, says how a command is kept within bounds. Its error
-	// means that the command must not run.
+	// Confine, if set, returns how a command is confined. Its error means that the command must not run.
 	Confine func(ctx context.Context, line tool.Line) (Confinement, error)
-	// Holds, which may be nil, says in words what Confine will, before anything is
-	// made ready for it.
+	// Holds, which may be nil, describes what Confine will do, before anything is prepared for it.
 	Holds func(ctx context.Context, line tool.Line) (string, error)
-	// Attended, which may be nil, says how a command is run that is kept within no
-	// bounds.
+	// Attended, which may be nil, returns how an unconfined command is run.
 	Attended func(context.Context, tool.Line) Confinement
-	// Conceals blots keys out of all that a command prints.
+	// Conceals masks keys in everything that a command prints.
 	Conceals *secret.Concealer
-	// Callback, which may be nil, has the program that drives the session run one
-	// of its functions on an event, and returns what that says.
+	// Callback, which may be nil, lets the program that drives the session run one of its functions on an
+	// event, and returns the function's output.
 	Callback func(ctx context.Context, id string, input json.RawMessage) (json.RawMessage, error)
-	// Ended, which may be nil, is called when a command in the background has ended
-	// that no call waits for.
+	// Ended, which may be nil, is called when a background job ends for which no call waits.
 	Ended func(End)
-	// Now tells the time, for durations.
+	// Now returns the current time, for durations.
 	Now func() time.Time
 
-	logs *atomic.Int64 // how many logs were begun
+	logs *atomic.Int64 // number of logs so far
 	room *room
 }
 
-// Confinement is how one command is kept within bounds. The zero Confinement
-// keeps it within none.
+// Confinement is how one command is confined. The zero Confinement does not confine it.
 type Confinement struct {
-	// Through is a program and its first arguments that the command is run by,
-	// Attr and Init how that is started; see [shell.Spec].
+	// Through is a program and its first arguments that run the command,
+	// Attr and Init how that program is started; see [shell.Spec].
 	Through []string
 	Attr    func(*syscall.SysProcAttr)
 	Init    bool
-	// Journal, if set, is where that program writes which files the command touches.
+	// Journal, if set, is where that program lists the files that the command touches.
 	Journal *os.File
-	// Hold, if set, returns what to run one command through in place of Through, which
-	// holds more of its bounds, and what to call when it has ended.
+	// Hold, if set, returns a replacement for Through that enforces more of
+	// the bounds, and a function to call after the command has ended.
 	Hold func() (through []string, release func())
-	// Reach, if set, opens the command's way to the hosts that it may reach, for
-	// as long as it runs.
+	// Reach, if set, opens the command's connection to its allowed hosts, for as long as it runs.
 	Reach func(ctx context.Context) (Way, error)
-	// Words say what is enforced, in a few words.
+	// Words describes briefly what is enforced.
 	Words string
-	// Blocked, if set, says why a command that failed may have failed because
-	// of its bounds; empty if there is no sign of that.
+	// Blocked, if set, says why a failed command may have failed
+	// because of its bounds; empty if nothing indicates that.
 	Blocked func(exitCode int, stderr string) string
-	// Env are more variables for the command, which others do not get. Missing, if
-	// set, names those that a command which failed may have needed, given what it
-	// printed; empty if there are none.
+	// Env are additional variables for this command only. Missing, if set, names missing variables that a
+	// failed command may have needed, given its output; empty if there are none.
 	Env     []string
 	Missing func(output string) string
-	// After, if set, looks when the command has ended for what it left behind
-	// that others would obey, and says what it found.
+	// After, if set, checks after the command for files it left
+	// that other programs would obey, and describes them.
 	After func(ctx context.Context) string
 }
 
-// Way is a command's way to hosts of the network.
+// Way is a command's connection to hosts on the network.
 type Way struct {
 	Outlet *os.File      // see [shell.Spec]
-	Env    []string      // variables by which programs find it
-	Close  func() string // ends it, and says which hosts were refused; empty if none was
+	Env    []string      // variables that point programs to it
+	Close  func() string // closes it, and returns the refused hosts, or ""
 }
 
-// run runs a command within c, and says which hosts it was refused.
+// run runs a command confined by c, and returns the hosts that it was refused.
 func (c Confinement) run(ctx context.Context, spec shell.Spec) (o shell.Outcome, refused string, err error) {
 	if c.Hold != nil {
 		through, release := c.Hold()
@@ -137,14 +127,13 @@ func (c Confinement) run(ctx context.Context, spec shell.Spec) (o shell.Outcome,
 const (
 	defaultTimeout = 2 * time.Minute
 	defaultLimit   = 1 << 20
-	maxChars       = 30_000 // of each stream in a result
+	maxChars       = 30_000 // per stream in a result
 	maxCommand     = 128 << 10
 	maxTitle       = 200
 	truncatedLine  = "[output truncated]"
 )
 
-// quiet is the environment of a command that has no terminal: nothing should
-// ask, page, or start an editor.
+// quiet is the environment of a command without a terminal: no program should ask, page, or start an editor.
 var quiet = []string{"TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true"}
 
 type bashArgs struct {
@@ -155,9 +144,8 @@ type bashArgs struct {
 	Unconfined  bool   `json:"unconfined,omitzero" also:"outside_sandbox with_escalated_permissions dangerously_disable_sandbox" doc:"ask to run outside the sandbox"`
 }
 
-// All returns every tool of this package and what owns the commands they leave
-// running in the background. Whoever calls it closes that when the session
-// ends.
+// All returns every tool of this package and the owner of its background
+// jobs. The caller must close the owner when the session ends.
 func All(o Options) ([]tool.Tool, *Jobs) {
 	o = o.filled()
 	jobs := &Jobs{o: o}
@@ -166,7 +154,7 @@ func All(o Options) ([]tool.Tool, *Jobs) {
 	}}}, jobs
 }
 
-// filled is o with every limit set.
+// filled returns o with every limit set.
 func (o Options) filled() Options {
 	o.CommandTimeout = cmp.Or(max(o.CommandTimeout, 0), defaultTimeout)
 	o.OutputLimit = cmp.Or(max(o.OutputLimit, 0), defaultLimit)
@@ -217,7 +205,7 @@ func (b *bash) doc() string {
 	).Replace(bashDoc)
 }
 
-// plan says what a command would do, and what keeps it within bounds.
+// plan returns what a command would do, and how it would be confined.
 func (b *bash) plan(ctx context.Context, a bashArgs) (p tool.Plan, err error) {
 	switch {
 	case strings.TrimSpace(a.Command) == "":
@@ -251,14 +239,14 @@ func (b *bash) plan(ctx context.Context, a bashArgs) (p tool.Plan, err error) {
 	return p, err
 }
 
-// unread is a line of which nothing is known. It runs as it is written.
+// unread is a line without analysis. It runs as written.
 type unread string
 
 func (u unread) Written() string               { return string(u) }
 func (u unread) Runs() string                  { return string(u) }
 func (u unread) Environ(env []string) []string { return env }
 
-// confine is the confinement of a command, none if it is to run without.
+// confine returns the confinement of a command, or none if it runs unconfined.
 func (o Options) confine(ctx context.Context, line tool.Line, unconfined bool) (Confinement, error) {
 	switch {
 	case o.Confine != nil && !unconfined:
@@ -269,7 +257,7 @@ func (o Options) confine(ctx context.Context, line tool.Line, unconfined bool) (
 	return o.Attended(ctx, line), nil
 }
 
-// title is the command in one short line.
+// title returns the command in one short line.
 func title(command string) string {
 	line, rest, more := strings.Cut(strings.TrimSpace(command), "\n")
 	line = strings.Join(strings.Fields(line), " ")
@@ -293,7 +281,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	live := newLive(tee{seen, log}, draw, b.Conceals)
 	spec := b.spec(line, c, live)
 	spec.Timeout, spec.Limit = b.CommandTimeout, b.OutputLimit
-	if a.Timeout > 0 { // never more than is allowed
+	if a.Timeout > 0 { // up to the maximum
 		spec.Timeout = min(time.Duration(min(a.Timeout, 1<<31))*time.Millisecond, b.CommandTimeout)
 	}
 	var o shell.Outcome
@@ -325,7 +313,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 			r.Note = fmt.Sprintf("the log is cut: this session has saved as much output as it may (storage.runs_session_bytes, %d MB)", b.RunsLimit>>20)
 		}
 	}
-	switch { // what became of processes that outlived the command
+	switch { // what happened to processes that outlived the command
 	case o.Escaped:
 		r.Note = tool.JoinNotes(r.Note, "a process got away from the command and may still be running")
 	case o.Stopped && !o.TimedOut:
@@ -356,7 +344,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	return tool.Result{Value: r, Failed: !r.OK, Summary: summary, Show: shown(r)}, err
 }
 
-// resultOf is how a command ended; late says that it ran out of time.
+// resultOf returns the result of a command; late is set if it timed out.
 func resultOf(command string, o shell.Outcome, late string) tool.ShellResult {
 	r := tool.ShellResult{
 		OK: o.ExitCode == 0, Command: command, ExitCode: o.ExitCode, Signal: o.Signal, DurationMS: o.Duration.Milliseconds(), TimedOut: o.TimedOut,
@@ -372,7 +360,7 @@ func resultOf(command string, o shell.Outcome, late string) tool.ShellResult {
 	return r
 }
 
-// spec is a command as all of them are run.
+// spec returns the shell spec for a command.
 func (o Options) spec(line tool.Line, c Confinement, live *live) shell.Spec {
 	return shell.Spec{
 		Shell: o.Shell, Command: line.Runs(), Dir: o.Workspace.Root(), Env: line.Environ(slices.Concat(o.Env, c.Env, quiet)),
@@ -380,8 +368,8 @@ func (o Options) spec(line tool.Line, c Confinement, live *live) shell.Spec {
 	}
 }
 
-// bounded keeps the beginning and the end of a stream's text. If anything is
-// missing, here or before, the last line says so.
+// bounded keeps the beginning and the end of a stream's text. If
+// anything is missing, here or earlier, the last line says so.
 func bounded(text string, dropped bool) (string, bool) {
 	var runes []rune
 	if len(text) > maxChars {
@@ -400,7 +388,7 @@ func bounded(text string, dropped bool) (string, bool) {
 	return text + truncatedLine + "\n", true
 }
 
-// shown is the output for people, who know the command already.
+// shown returns the output for the user, who knows the command already.
 func shown(r tool.ShellResult) display.Block {
 	text := r.Stdout
 	if r.Stderr != "" {

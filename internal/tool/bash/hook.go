@@ -16,50 +16,47 @@ import (
 	"coder/internal/tool"
 )
 
-// HookTool is the name under which commands run on events stand on record.
+// HookTool is the recorded tool name of commands that run on events.
 const HookTool = "hook"
 
-// HookRun is the commands that run, side by side, on one event, and what all of
-// them are given to read.
+// HookRun has the commands that run concurrently on one event, and their common input.
 type HookRun struct {
 	Event    string          `json:"event"`
 	Commands []HookCommand   `json:"commands"`
 	Input    json.RawMessage `json:"input"`
 }
 
-// HookCommand is one of them.
+// HookCommand is one command on an event.
 type HookCommand struct {
 	Command string   `json:"command,omitempty"`
-	Args    []string `json:"args,omitempty"` // with any, Command is a program and no shell reads them
+	Args    []string `json:"args,omitempty"` // if set, Command is a program run without a shell
 	Seconds float64  `json:"timeout"`
-	Env     []string `json:"env,omitempty"` // besides that of every command
-	// Foreign is set if it is not the person's own; see [Foreign].
+	Env     []string `json:"env,omitempty"` // in addition to every command's
+	// Foreign is set if it is not the user's own; see [Foreign].
 	Foreign bool     `json:"foreign,omitempty"`
 	Hide    []string `json:"hide,omitempty"`
-	// Callback, which stands in place of Command, is what the program that drives
-	// the session knows a function of its own by.
+	// Callback, instead of Command, is the id of a function in the program that drives the session.
 	Callback string `json:"callback,omitempty"`
 }
 
-// Foreign is a line that runs by itself and that somebody else wrote. What it names
-// nobody let it read: it sees no secrets, and nothing of Hide, or it does not run.
+// Foreign is a line that runs by itself and was written by someone else. Nobody allowed it to read what
+// it names: it sees no secrets, and nothing of Hide, or it does not run.
 type Foreign struct {
 	tool.Line
 	Hide []string // absolute
 }
 
-// HookResults is what came of them, in their order.
+// HookResults are the results of the commands, in order.
 type HookResults struct {
 	OK    bool               `json:"ok"`
 	Hooks []tool.ShellResult `json:"hooks"`
 }
 
-// maxHookOutput bounds what is kept of each stream of a command on an event.
+// maxHookOutput limits the saved output of each stream of a command on an event.
 const maxHookOutput = 64 << 10
 
-// Hook is the tool that runs commands on events. No model is offered it: with it
-// what they do is a call like others, confined, on record and undone with the
-// turn.
+// Hook returns the tool that runs commands on events. It is not advertised to models. With it, these
+// commands are calls like others: confined, recorded and undone with the turn.
 func Hook(o Options) tool.Tool { return hook{o.filled()} }
 
 type hook struct{ Options }
@@ -100,7 +97,7 @@ func (h hook) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, err
 	return c, nil
 }
 
-// line is the command as a shell is given it.
+// line returns the command as a shell line.
 func (c HookCommand) line() string {
 	if len(c.Args) == 0 {
 		return c.Command
@@ -131,7 +128,7 @@ func (c hookCall) Run(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	return tool.Result{Value: results}, ctx.Err()
 }
 
-// one runs one of the commands. One that cannot be started has exit code -1.
+// one runs one command. A command that cannot be started has exit code -1.
 func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
 	h, cmd, line := c.hook, c.run.Commands[i], c.lines[i]
 	if cmd.Callback != "" {
@@ -166,7 +163,7 @@ func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
 	return r
 }
 
-// callBack has the program that drives the session run a function of its own.
+// callBack lets the program that drives the session run one of its functions.
 func (c hookCall) callBack(ctx context.Context, cmd HookCommand, r tool.ShellResult) tool.ShellResult {
 	if c.hook.Callback == nil {
 		r.Error = "the program that owns this hook no longer drives the session"
@@ -180,7 +177,7 @@ func (c hookCall) callBack(ctx context.Context, cmd HookCommand, r tool.ShellRes
 	switch {
 	case ctx.Err() == nil && own.Err() != nil:
 		r.TimedOut, r.Error = true, fmt.Sprintf("timed out after %g s", cmd.Seconds)
-	case errors.Is(err, ErrTooLarge): // what it cannot be shown it has not let pass
+	case errors.Is(err, ErrTooLarge): // a function that cannot see the event did not allow it
 		r.ExitCode, r.Stderr = 2, err.Error()
 	case err != nil:
 		r.Error = clip.Text(err.Error(), 500)
@@ -190,6 +187,5 @@ func (c hookCall) callBack(ctx context.Context, cmd HookCommand, r tool.ShellRes
 	return r
 }
 
-// ErrTooLarge reports what is too large to be shown to a function of the program
-// that drives the session.
+// ErrTooLarge means that an event is too large to send to a function of the program that drives the session.
 var ErrTooLarge = errors.New("it is too large to show to the hook")

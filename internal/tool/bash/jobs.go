@@ -18,30 +18,28 @@ import (
 )
 
 const (
-	maxRunning = 16 // commands in the background at a time
-	maxJobs    = 64 // that are remembered, ended ones included
+	maxRunning = 16 // concurrent background jobs
+	maxJobs    = 64 // remembered jobs, including ended ones
 	maxUnread  = 64 << 10
-	maxLast    = 1 << 10 // bytes in which the last line is looked for
-	// firstLook is how long a call that starts a command waits for its first
-	// words, so that one that fails at once is seen to.
+	maxLast    = 1 << 10 // bytes searched for the last line
+	// firstLook is how long a call that starts a job waits for its
+	// first output, so that an immediate failure is noticed.
 	firstLook = 300 * time.Millisecond
 	maxWait   = time.Minute
 )
 
-// Jobs are the commands left running in the background. They end when it is
-// closed. It is safe for concurrent use.
+// Jobs are a session's background jobs. They end with Close. It is safe for concurrent use.
 type Jobs struct {
 	o Options
 
 	mu     sync.Mutex // guards the fields below
-	jobs   []*job     // the oldest first
+	jobs   []*job     // oldest first
 	begun  int
 	closed bool
 	ended  sync.WaitGroup
 }
 
-// Close stops every command and returns when all have ended. No other can be
-// started afterwards.
+// Close stops every job and waits for all to end. No job can be started afterwards.
 func (j *Jobs) Close() error {
 	j.mu.Lock()
 	j.closed = true
@@ -53,8 +51,7 @@ func (j *Jobs) Close() error {
 	return nil
 }
 
-// Stop has a command end, and reports whether there is one of that id. It does not
-// wait.
+// Stop stops a job, without waiting, and reports whether a job with that id exists.
 func (j *Jobs) Stop(id string) bool {
 	b, err := j.find(id)
 	if err != nil {
@@ -64,17 +61,17 @@ func (j *Jobs) Stop(id string) bool {
 	return true
 }
 
-// job is one command in the background.
+// job is one background job.
 type job struct {
 	id, command string
 	began       time.Time
 	stop        context.CancelFunc
-	started     chan struct{} // closed when it runs
-	done        chan struct{} // closed when it has ended, or could not be started
+	started     chan struct{} // closed when it is running
+	done        chan struct{} // closed when it has ended or failed to start
 
 	mu      sync.Mutex // guards the fields below
-	unread  []byte     // the latest output nobody has read yet
-	missed  int        // bytes of it that were dropped
+	unread  []byte     // the latest unread output
+	missed  int        // dropped bytes of it
 	news    chan struct{}
 	log     *log
 	logPath string
@@ -82,12 +79,12 @@ type job struct {
 	err     error
 	stopped bool
 	took    time.Duration
-	waits   int    // calls that wait for it, and report its end themselves
-	heard   bool   // its end has been reported
+	waits   int    // calls that wait for its end and report it
+	heard   bool   // its end was reported
 	last    []byte // the end of its output
 }
 
-// Write takes output, cleaned, as it comes.
+// Write adds cleaned output as it comes.
 func (b *job) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,8 +103,7 @@ func (b *job) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// start begins a command and returns once it has said something, has ended or
-// has been quiet for a moment.
+// start starts a job and returns once it has printed something, has ended or has been quiet for a moment.
 func (j *Jobs) start(ctx context.Context, line tool.Line, c Confinement) (tool.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
@@ -126,8 +122,7 @@ func (j *Jobs) start(ctx context.Context, line tool.Line, c Confinement) (tool.R
 	return j.report(b), nil
 }
 
-// begin starts a command that runs until it ends, is stopped, or the jobs are
-// closed.
+// begin starts a job that runs until it ends, is stopped, or the jobs are closed.
 func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -143,7 +138,7 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 	case running >= maxRunning:
 		return nil, fmt.Errorf("%d commands are already running in the background; stop one first", running)
 	}
-	ctx, stop := context.WithCancel(context.Background()) // it outlives the call, not us
+	ctx, stop := context.WithCancel(context.Background()) // it outlives the call, but not coder
 	j.begun++
 	command := line.Written()
 	b := &job{id: fmt.Sprintf("job-%d", j.begun), command: command, stop: stop, log: j.o.newLog(command)}
@@ -153,7 +148,7 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 		b.began = j.o.Now()
 	}
 	j.jobs = append(j.jobs, b)
-	for i := 0; i < len(j.jobs) && len(j.jobs) > maxJobs; { // the oldest that have ended are forgotten
+	for i := 0; i < len(j.jobs) && len(j.jobs) > maxJobs; { // drop the oldest ended jobs
 		if j.jobs[i].hasEnded() {
 			j.jobs = append(j.jobs[:i:i], j.jobs[i+1:]...)
 		} else {
@@ -186,7 +181,7 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 	return b, nil
 }
 
-// announce reports the end of a command for which no call waits.
+// announce reports the end of a job for which no call waits.
 func (j *Jobs) announce(b *job) {
 	j.mu.Lock()
 	closed := j.closed
@@ -200,15 +195,15 @@ func (j *Jobs) announce(b *job) {
 	}
 }
 
-// End is how a command in the background ended.
+// End is how a background job ended.
 type End struct {
 	Job, Command string
-	How          string // exit 0
-	Last         string // the last line that it printed
+	How          string // such as exit 0
+	Last         string // its last line of output
 	Took         time.Duration
 }
 
-// end is how the job ended, with mu held.
+// end returns how the job ended. The caller holds mu.
 func (b *job) end() End {
 	e := End{Job: b.id, Command: title(b.command), Took: b.took}
 	lines := strings.Split(strings.TrimSpace(string(b.last)), "\n")
@@ -224,7 +219,7 @@ func (b *job) end() End {
 	return e
 }
 
-// Ended returns the ends of commands that no result has reported, each once.
+// Ended returns the unreported ends of jobs, each once.
 func (j *Jobs) Ended() (all []End) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -242,7 +237,7 @@ func (j *Jobs) Ended() (all []End) {
 	return all
 }
 
-// waitFor notes that a call waits for the job and reports how it is.
+// waitFor records that a call waits for the job and reports its status.
 func (b *job) waitFor() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -282,7 +277,7 @@ func (b *job) await(ctx context.Context, within time.Duration) {
 	}
 }
 
-// find is the job a model means: by its id, or by its number alone.
+// find returns the job with an id, or with only its number.
 func (j *Jobs) find(id string) (*job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -299,7 +294,7 @@ func (j *Jobs) find(id string) (*job, error) {
 	return nil, fmt.Errorf("unknown job %q; use one of %s", id, strings.Join(known, ", "))
 }
 
-// jobResult is what the model is told of a command in the background.
+// jobResult is a job's result for the model.
 type jobResult struct {
 	OK bool `json:"ok"`
 	jobStatus
@@ -307,7 +302,7 @@ type jobResult struct {
 	LogPath string `json:"log_path,omitzero"`
 }
 
-// jobStatus is how a job is.
+// jobStatus is the status of a job.
 type jobStatus struct {
 	ID       string `json:"id"`
 	Command  string `json:"command"`
@@ -318,9 +313,9 @@ type jobStatus struct {
 	Error    string `json:"error,omitzero"`
 }
 
-// report tells how a job is and what it printed since the last time.
+// report returns a job's status and its output since the last report.
 func (j *Jobs) report(b *job) tool.Result {
-	ended := b.hasEnded() // asked first, so that no last words are missed
+	ended := b.hasEnded() // checked first, so that no final output is missed
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := jobResult{jobStatus: b.status(b.command, ended), LogPath: b.logPath}
@@ -341,7 +336,7 @@ func (j *Jobs) report(b *job) tool.Result {
 	return tool.Result{Value: r, Failed: !r.OK, Summary: summary, Show: shown(tool.ShellResult{Stdout: r.Output, Stderr: r.Error})}
 }
 
-// state is how a job is, in a word or two.
+// state is the state of a job in a word or two.
 type state string
 
 const (
@@ -351,7 +346,7 @@ const (
 	notStarted state = "not started"
 )
 
-// status is how a job is and how it ended, with mu held.
+// status returns a job's status and how it ended. The caller holds mu.
 func (b *job) status(command string, ended bool) jobStatus {
 	s := jobStatus{ID: b.id, Command: command, State: over, Running: !ended}
 	switch {
@@ -377,7 +372,7 @@ var readDoc string
 //go:embed job_stop.md
 var stopDoc string
 
-// noting is the plan of a call that concerns only what we keep.
+// noting returns the plan of a call that affects only coder's own state.
 func noting(what, target string) tool.Plan {
 	return tool.Plan{Title: target, Effects: []tool.Effect{{Kind: tool.Note, Target: target}}, Preview: display.Text(what + " " + target)}
 }
@@ -392,10 +387,10 @@ type listResult struct {
 	Jobs []Listing `json:"jobs"`
 }
 
-// Listing is a command in the background, in a list.
+// Listing is a background job in a list.
 type Listing struct {
 	jobStatus
-	Seconds   int64  `json:"seconds,omitzero"` // since it began
+	Seconds   int64  `json:"seconds,omitzero"` // since its start
 	HasOutput bool   `json:"unread_output"`
 	LogPath   string `json:"log_path,omitzero"`
 }
@@ -411,8 +406,7 @@ func (j *Jobs) listTool() tool.Tool {
 	}
 }
 
-// List is the commands left running in the background and those of them that have
-// ended, the oldest first.
+// List returns the background jobs, including ended ones, oldest first.
 func (j *Jobs) List() []Listing {
 	j.mu.Lock()
 	defer j.mu.Unlock()

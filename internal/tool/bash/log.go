@@ -19,33 +19,31 @@ import (
 )
 
 const (
-	maxPending = 256 << 10 // bytes held back before there is a file
+	maxPending = 256 << 10 // bytes held before a file is created
 	maxLog     = 64 << 20  // bytes of a log
 	maxLogs    = 10_000    // that are counted
-	privateDir = 0o700     // mode of their directory
+	privateDir = 0o700     // mode of the log directory
 )
 
-// log is the whole output of a command, as it came. It becomes a file only when
-// it is long or asked for.
+// log is the whole output of a command, unchanged. It becomes a file only when it is long or requested.
 type log struct {
 	Options
 	pending []byte
 	file    *os.File
 	name    string
-	left    int  // bytes the file may still have
-	broken  bool // there can be no file
-	crowded bool // the other logs of the session left it too little room
+	left    int  // bytes still allowed in the file
+	broken  bool // a file cannot be created
+	crowded bool // the session's other logs left too little room
 }
 
-// room is what the logs of a session may still take on the disk. It is safe for
-// concurrent use.
+// room is the disk space left for a session's logs. It is safe for concurrent use.
 type room struct {
 	mu   sync.Mutex
 	left int64
-	seen bool // what an earlier run of the session left is counted
+	seen bool // logs of an earlier run of the session are counted
 }
 
-// take takes up to n bytes and returns how many there were.
+// take reserves up to n bytes and returns how many.
 func (l *log) take(n int) int {
 	if l.RunsLimit <= 0 {
 		return n
@@ -82,8 +80,8 @@ func (l *log) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// open makes the file and writes what was held back. If that cannot be done
-// there is no log; the command runs all the same.
+// open creates the file and writes what was held back. If
+// that fails there is no log; the command runs anyway.
 func (l *log) open() {
 	if l.file == nil && !l.broken {
 		l.broken = l.private() != nil
@@ -102,8 +100,7 @@ func (l *log) open() {
 	}
 }
 
-// private makes the directory of the logs one that nobody else can look into:
-// output may hold anything.
+// private makes the log directory unreadable for others: output may contain anything.
 func (l *log) private() error {
 	dir, err := l.Workspace.Locate(l.RunsDir)
 	if err != nil {
@@ -143,8 +140,7 @@ func (l *log) put(b []byte) {
 	}
 }
 
-// keep makes sure that there is a file and returns its name, "" if there can be
-// none.
+// keep ensures that the file exists and returns its name, or "" if it cannot be created.
 func (l *log) keep() string {
 	if l.open(); l.file == nil {
 		return ""
@@ -154,13 +150,12 @@ func (l *log) keep() string {
 
 func (l *log) close() {
 	if l.file != nil {
-		_ = l.file.Close() // it was written as it came
+		_ = l.file.Close() // written as it came
 	}
 }
 
-// live hands on a command's output while it runs, cleaned, in whole runes and
-// without keys: to whoever watches no more of it than a result may hold, to the
-// log all of it.
+// live passes on a command's output while it runs, cleaned, in whole runes and with keys masked: to the
+// viewer at most as much as a result may have, to the log all of it.
 type live struct {
 	stdout, stderr stream
 }
@@ -183,7 +178,7 @@ func newLive(to io.Writer, draw func(line string), c *secret.Concealer) *live {
 	return &live{one(), one()}
 }
 
-// tee writes to each of two; that one fails does not concern the other.
+// tee writes to both; a failure of one does not affect the other.
 type tee [2]io.Writer
 
 func (t tee) Write(b []byte) (int, error) {
@@ -200,23 +195,22 @@ func (l *live) end() {
 	}
 }
 
-// limited passes on the first bytes written to it, in whole lines, and then a line that
-// says so. Of what follows it tells now and then how many lines that are and which is the
-// last, and in the end it passes on the last ones.
+// limited passes on the first bytes written to it, in whole lines, and then a line that says so. It reports
+// from time to time how many lines it omitted and the last of them, and at the end passes on the last lines.
 type limited struct {
 	to   io.Writer
 	left int
 	over bool
-	mid  bool                         // what was passed on has no line end yet
-	tell func(last string, lines int) // nil: nobody is told
+	mid  bool                         // the passed-on text has no line end yet
+	tell func(last string, lines int) // nil: no reports
 	now  func() time.Time
 
-	lines int       // that were not passed on
-	ends  []byte    // the end of what was not
-	told  time.Time // when it was told last
+	lines int       // omitted lines
+	ends  []byte    // the end of the omitted text
+	told  time.Time // time of the last report
 }
 
-// How often it is told what is not passed on, and how much of its end is kept.
+// These are the interval of reports about omitted text, and how much of its end is kept.
 const (
 	tellEvery = 200 * time.Millisecond
 	keptEnd   = 4 << 10

@@ -1,11 +1,11 @@
 //go:build unix
 
-// Package codenav holds the tools that ask language servers about code, and the
-// wrapper that lets a writing tool tell what it broke.
+// Package codenav has the tools that ask language servers about code,
+// and the wrapper that lets a writing tool report what it broke.
 //
 // Without a language server the tools say how to get one, and everything else
-// works as if they were not there. They read only files of the workspace: of a
-// place elsewhere they give the path and the line, not the text.
+// works as if they did not exist. They read only files of the workspace: for a
+// place elsewhere they return the path and the line, not the text.
 package codenav
 
 import (
@@ -22,7 +22,7 @@ import (
 //go:embed lsp.md
 var groupDoc string
 
-// All is every tool of this package, as one.
+// All returns every tool of this package as one group.
 func All(ws *workspace.Workspace, pool *lsp.Pool) tool.Group {
 	return tool.Group{Name: "lsp", Doc: groupDoc, Members: []tool.Member{
 		{Action: "definition", Tool: Definition(ws, pool)}, {Action: "references", Tool: References(ws, pool)},
@@ -31,26 +31,26 @@ func All(ws *workspace.Workspace, pool *lsp.Pool) tool.Group {
 }
 
 const (
-	maxFile  = 4 << 20  // bytes of a file that is looked at
-	maxShown = 300      // characters of a source line that are shown
-	maxText  = 48 << 10 // bytes of all lines of a result together
+	maxFile  = 4 << 20  // bytes of a file to read
+	maxShown = 300      // characters of a source line to show
+	maxText  = 48 << 10 // bytes of all lines in a result
 	maxList  = 200      // places in a result
-	maxRead  = 100      // files that are read to show lines of them
+	maxRead  = 100      // files read to show their lines
 )
 
-// reading is the plan of a call about a file.
+// reading returns the plan of a call about a file.
 func reading(ws *workspace.Workspace, path, title string) (tool.Plan, error) {
 	at, err := ws.Locate(path)
 	return tool.Plan{Title: title, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
 }
 
-// sources reads lines of files of the workspace, each file once.
+// sources reads lines of workspace files, each file once.
 type sources struct {
 	ws    *workspace.Workspace
 	lines map[string][]string
 }
 
-// add takes the text of a file that has been read already.
+// add adds the text of a file that was already read.
 func (s *sources) add(path string, text []byte) []string {
 	if s.lines == nil {
 		s.lines = make(map[string][]string)
@@ -59,11 +59,11 @@ func (s *sources) add(path string, text []byte) []string {
 	return s.lines[path]
 }
 
-// line is line n of a file, from 0; "" if it cannot be had.
+// line returns line n of a file, from 0, or "" if it is unavailable.
 func (s *sources) line(path string, n int) string {
 	lines, ok := s.lines[path]
 	if !ok && len(s.lines) < maxRead {
-		text, _, _ := s.ws.ReadFile(path, maxFile) // refuses what lies outside
+		text, _, _ := s.ws.ReadFile(path, maxFile) // refuses files outside
 		lines = s.add(path, text)
 	}
 	if n < 0 || n >= len(lines) {
@@ -72,7 +72,7 @@ func (s *sources) line(path string, n int) string {
 	return lines[n]
 }
 
-// place is a location as "path:line:column", counted from 1 and in characters.
+// place formats a location as "path:line:column", counted from 1 and in characters.
 func (s *sources) place(l lsp.Location) string {
 	at := l.Range.Start
 	column := at.Character
@@ -82,7 +82,7 @@ func (s *sources) place(l lsp.Location) string {
 	return fmt.Sprintf("%s:%d:%d", l.Path, at.Line+1, column+1)
 }
 
-// placeAndLine is a location with the source line that is there.
+// placeAndLine formats a location with its source line.
 func (s *sources) placeAndLine(l lsp.Location) string {
 	if line := strings.TrimSpace(s.line(l.Path, l.Range.Start.Line)); line != "" {
 		return s.place(l) + ": " + cut(line)
@@ -99,7 +99,7 @@ func linesOf(text []byte) []string {
 	return lines
 }
 
-// cut shortens a long line, and makes it text if it is not.
+// cut shortens a long line, and makes it valid text.
 func cut(line string) string {
 	line = strings.ToValidUTF8(line, "\ufffd")
 	if utf8.RuneCountInString(line) <= maxShown {
@@ -108,8 +108,7 @@ func cut(line string) string {
 	return string([]rune(line)[:maxShown]) + "…"
 }
 
-// bounded is as many of the lines as a result can hold, and whether that is not
-// all of them.
+// bounded returns as many lines as fit in a result, and whether some are missing.
 func bounded(lines []string) (kept []string, truncated bool) {
 	kept = []string{}
 	size := 0

@@ -33,7 +33,7 @@ type diagnosticsResult struct {
 	Note        string   `json:"note,omitzero"`
 }
 
-// Diagnostics is the tool that tells what is wrong with code.
+// Diagnostics returns the tool that reports problems in code.
 func Diagnostics(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 	return tool.Func[diagnosticsArgs]{
 		Name: "lsp_diagnostics", Doc: diagnosticsDoc,
@@ -51,7 +51,7 @@ func Diagnostics(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 				return tool.Result{}, err
 			}
 			var r lsp.Report
-			if info.IsDir() { // all that the servers know below it
+			if info.IsDir() { // everything that the servers know below it
 				r, err = pool.Survey(ctx)
 				r.Diagnostics = slices.DeleteFunc(r.Diagnostics, func(d lsp.Diagnostic) bool {
 					return name != "." && !strings.HasPrefix(d.Path, name+"/")
@@ -70,7 +70,7 @@ func Diagnostics(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 	}
 }
 
-// diagnosed is a report as the model reads it: the worst first, without hints.
+// diagnosed returns a report for the model: the worst first, without hints.
 func diagnosed(ws *workspace.Workspace, r lsp.Report) tool.Result {
 	list := slices.DeleteFunc(slices.Clone(r.Diagnostics), func(d lsp.Diagnostic) bool { return d.Severity == lsp.Hint })
 	slices.SortStableFunc(list, func(a, b lsp.Diagnostic) int { return cmp.Compare(a.Severity, b.Severity) })
@@ -87,13 +87,13 @@ func diagnosed(ws *workspace.Workspace, r lsp.Report) tool.Result {
 	return tool.Result{Value: v, Summary: tally(list, r)}
 }
 
-// notKnown is said instead of how many problems there are when nobody can tell.
+// notKnown replaces the number of problems when it is unknown.
 const notKnown = "not known yet: that nothing is listed does not mean that nothing is wrong"
 
 // maxMessage is how many characters of a message are shown.
 const maxMessage = 1000
 
-// diagnostic is a diagnostic in words, with the source line it is about.
+// diagnostic formats a diagnostic with its source line.
 func (s *sources) diagnostic(d lsp.Diagnostic) string {
 	message := strings.TrimSpace(d.Message)
 	if r := []rune(message); len(r) > maxMessage {
@@ -109,8 +109,7 @@ func (s *sources) diagnostic(d lsp.Diagnostic) string {
 	return words
 }
 
-// tally says how many there are of each severity; that there are none only if
-// that is known.
+// tally returns the number of problems by severity, and says that there are none only if that is certain.
 func tally(list []lsp.Diagnostic, r lsp.Report) string {
 	n := make(map[lsp.Severity]int)
 	for _, d := range list {

@@ -20,40 +20,39 @@ import (
 	"coder/internal/tool"
 )
 
-// defaultLimit is how long an edit is held up to learn what it broke.
+// defaultLimit is how long an edit waits to find out what it broke.
 const defaultLimit = 2 * time.Second
 
-// Bounds of what is told about an edit.
+// These limits apply to the report about an edit.
 const (
-	maxWritten = 8  // files looked at
-	maxNew     = 20 // problems told
+	maxWritten = 8  // checked files
+	maxNew     = 20 // reported problems
 )
 
-// Diagnoser tells what an edit broke. A server that is slow, starting, broken or
-// missing has nothing to say.
+// Diagnoser reports what an edit broke. It reports nothing if a server is slow, starting, broken or missing.
 type Diagnoser struct {
 	Workspace *workspace.Workspace
 	Pool      *lsp.Pool
-	Limit     time.Duration // an edit is held up for no longer; 2 seconds if zero
+	Limit     time.Duration // maximum delay of an edit; 2 seconds if zero
 }
 
-// Edit is what is known about files that are about to be written.
+// Edit is the state of files before they are written.
 type Edit struct {
 	by    *Diagnoser
 	files []*before
 }
 
-// before is a file as it was.
+// before is the earlier state of a file.
 type before struct {
 	path  string
 	text  []byte
 	known bool
-	wrong map[string]int // how often each problem was there, by what it says
+	wrong map[string]int // count of each problem, by message
 }
 
 func (d *Diagnoser) limit() time.Duration { return cmp.Or(d.Limit, defaultLimit) }
 
-// Before looks at files that are about to be written.
+// Before records the state of files that are about to be written.
 func (d *Diagnoser) Before(ctx context.Context, paths ...string) *Edit {
 	ctx, cancel := context.WithTimeout(ctx, d.limit()/4)
 	defer cancel()
@@ -74,7 +73,7 @@ func (d *Diagnoser) Before(ctx context.Context, paths ...string) *Edit {
 	return e
 }
 
-// learn asks what was wrong with a file.
+// learn asks for the problems of a file.
 func (d *Diagnoser) learn(ctx context.Context, b *before) {
 	r, err := d.Pool.Diagnose(ctx, b.path, b.text)
 	if err != nil || r.Pending {
@@ -86,8 +85,7 @@ func (d *Diagnoser) learn(ctx context.Context, b *before) {
 	}
 }
 
-// saying is what a diagnostic says, wherever it stands: an edit moves lines, and
-// messages mention them.
+// saying returns a diagnostic's message without positions: an edit moves lines, and messages mention them.
 func saying(d lsp.Diagnostic) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %s %s ", d.Severity, d.Source, d.Code)
@@ -99,9 +97,8 @@ func saying(d lsp.Diagnostic) string {
 	return b.String()
 }
 
-// New tells, in words, what problems there are that were not there before the
-// files were written, and how many. If that cannot be found out in time it says
-// nothing.
+// New describes the problems that did not exist before the files were written, and returns their
+// number. It returns nothing if the answer does not come in time.
 func (e *Edit) New(ctx context.Context) (problems []string, n int) {
 	ctx, cancel := context.WithTimeout(ctx, e.by.limit()/4*3)
 	defer cancel()
@@ -119,7 +116,7 @@ func (e *Edit) New(ctx context.Context) (problems []string, n int) {
 	return problems, n
 }
 
-// after is what is wrong with a file now and was not before.
+// after returns the problems of a file that are new.
 func (d *Diagnoser) after(ctx context.Context, b *before, src *sources) (list []lsp.Diagnostic) {
 	text, _, err := d.Workspace.ReadFile(b.path, maxFile)
 	if err != nil || bytes.Equal(text, b.text) {
@@ -145,9 +142,8 @@ func (d *Diagnoser) after(ctx context.Context, b *before, src *sources) (list []
 	return list
 }
 
-// WithDiagnostics makes a tool that writes files tell what it broke: to a result
-// that succeeded it adds the new problems as "diagnostics". Without a Diagnoser
-// that has a pool the tool stays as it is.
+// WithDiagnostics makes a tool that writes files report what it broke: it adds the new problems to a
+// successful result as "diagnostics". Without a Diagnoser that has a pool it returns t unchanged.
 func WithDiagnostics(t tool.Tool, d *Diagnoser) tool.Tool {
 	if d == nil || d.Pool == nil {
 		return t
@@ -174,7 +170,7 @@ type diagnosingCall struct {
 	d *Diagnoser
 }
 
-// Run runs the call and looks at what it wrote.
+// Run runs the call and checks what it wrote.
 func (c diagnosingCall) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
 	var paths []string
 	for _, e := range c.Plan().Effects {
@@ -194,7 +190,7 @@ func (c diagnosingCall) Run(ctx context.Context, out io.Writer) (tool.Result, er
 	return r, nil
 }
 
-// withProblems is a value that marshals as before, with diagnostics added.
+// withProblems marshals like its value, with diagnostics added.
 type withProblems struct {
 	value    any
 	problems []string

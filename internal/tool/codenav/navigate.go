@@ -38,7 +38,7 @@ type definitionResult struct {
 	Truncated   bool     `json:"truncated"`
 }
 
-// Definition is the tool that finds where a symbol is defined.
+// Definition returns the tool that finds where a symbol is defined.
 func Definition(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 	return aboutPlace(ws, "lsp_definition", definitionDoc, []string{"goto_definition", "go_to_definition"},
 		func(ctx context.Context, a placeArgs) (tool.Result, error) {
@@ -61,7 +61,7 @@ type referencesResult struct {
 	Truncated  bool     `json:"truncated"`
 }
 
-// References is the tool that finds the uses of a symbol.
+// References returns the tool that finds the uses of a symbol.
 func References(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 	return aboutPlace(ws, "lsp_references", referencesDoc, []string{"find_references"},
 		func(ctx context.Context, a placeArgs) (tool.Result, error) {
@@ -84,10 +84,10 @@ type hoverResult struct {
 	Note      string `json:"note,omitzero"`
 }
 
-// nothingThere is said where a server has nothing to tell.
+// nothingThere is the answer if a server has none.
 const nothingThere = "no symbol at this place, or none the language server knows"
 
-// Hover is the tool that tells what a symbol is.
+// Hover returns the tool that describes a symbol.
 func Hover(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 	return aboutPlace(ws, "lsp_hover", hoverDoc, nil,
 		func(ctx context.Context, a placeArgs) (tool.Result, error) {
@@ -105,7 +105,7 @@ func Hover(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 			if strings.TrimSpace(short) == "" {
 				note = nothingThere
 			}
-			for line := range strings.Lines(short) { // of Markdown: the first that says something
+			for line := range strings.Lines(short) { // the first meaningful line of the Markdown
 				if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "```") {
 					summary = cut(line)
 					break
@@ -118,7 +118,7 @@ func Hover(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 		})
 }
 
-// aboutPlace is a tool that tells something about a place in a file.
+// aboutPlace returns a tool that describes a place in a file.
 func aboutPlace(ws *workspace.Workspace, name, doc string, others []string, do func(context.Context, placeArgs) (tool.Result, error)) tool.Tool {
 	var aliases []tool.Alias
 	for _, other := range others {
@@ -136,7 +136,7 @@ func aboutPlace(ws *workspace.Workspace, name, doc string, others []string, do f
 	}
 }
 
-// found is the places a server named, as lines of a result.
+// found has the places from a server, as lines of a result.
 type found struct {
 	at        string
 	lines     []string
@@ -144,7 +144,7 @@ type found struct {
 	truncated bool
 }
 
-// find asks about the place the arguments mean, and puts the answer in order.
+// find asks about the place that the arguments mean, and sorts the answer.
 func find(ctx context.Context, ws *workspace.Workspace, a placeArgs, ask finder) (found, error) {
 	var list []lsp.Location
 	at, err := try(ctx, ws, a, func(ctx context.Context, name string, text []byte, at lsp.Position) (bool, error) {
@@ -174,9 +174,9 @@ func byPlace(a, b lsp.Location) int {
 	)
 }
 
-// try asks about the places the arguments may mean until there is an answer. It
-// returns the place that has one, or the likeliest. A server that refuses may
-// well answer about the next: some do if there is nothing at a place.
+// try asks about the places that the arguments may mean until there is an answer. It returns the
+// answered place, or the likeliest one. If a server refuses one place, try asks about the next: some
+// servers refuse if a place has no symbol.
 func try(ctx context.Context, ws *workspace.Workspace, a placeArgs, ask func(context.Context, string, []byte, lsp.Position) (bool, error)) (string, error) {
 	name, err := ws.Locate(a.Path)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"coder/internal/tool"
 )
 
-// placeArgs name a place in a file: by a symbol, which may be near a line, or by
-// line and column.
+// placeArgs names a place in a file: by a symbol, perhaps near a line, or by line and column.
 type placeArgs struct {
 	Path   string `json:"path" also:"file_path file filename"`
 	Symbol string `json:"symbol,omitzero" also:"name identifier word"`
@@ -26,11 +25,11 @@ type placeArgs struct {
 
 const (
 	maxSymbol = 200 // bytes
-	nearby    = 5   // lines a model may be off
-	maxTries  = 8   // places that are tried for one symbol
+	nearby    = 5   // lines that a model may be off
+	maxTries  = 8   // places tried for one symbol
 )
 
-// check refuses arguments that name no place.
+// check returns an error for arguments that name no place.
 func (a placeArgs) check() error {
 	switch {
 	case a.Line < 0 || a.Column < 0:
@@ -45,7 +44,7 @@ func (a placeArgs) check() error {
 	return nil
 }
 
-// title is the place in a few words.
+// title describes the place briefly.
 func (a placeArgs) title() string {
 	title := a.Path
 	if a.Line > 0 {
@@ -57,7 +56,7 @@ func (a placeArgs) title() string {
 	return fmt.Sprintf("%s:%d", title, a.Column)
 }
 
-// candidates are the places in a text that may be meant, the likeliest first.
+// candidates returns the places in a text that may be meant, the likeliest first.
 func (a placeArgs) candidates(lines []string) ([]lsp.Position, error) {
 	if a.Symbol == "" {
 		if a.Line > len(lines) {
@@ -90,14 +89,13 @@ func (a placeArgs) candidates(lines []string) ([]lsp.Position, error) {
 // spot is a place counted from 0 and in characters.
 type spot struct{ line, column int }
 
-// nearest keeps what is near the given line, if one is given, and orders it by
-// how near it is.
+// nearest keeps the places near the given line, if there is one, and sorts them by distance.
 func (a placeArgs) nearest(found []spot) []spot {
 	if a.Line == 0 {
 		return found
 	}
 	far := func(s spot) int { return abs(s.line - (a.Line - 1)) }
-	off := func(s spot) int { // from the column, if one is given
+	off := func(s spot) int { // from the column, if there is one
 		if a.Column == 0 {
 			return 0
 		}
@@ -112,8 +110,7 @@ func (a placeArgs) nearest(found []spot) []spot {
 
 func abs(n int) int { return max(n, -n) }
 
-// occurrences finds a symbol as a whole word. A place is where its last part
-// begins, for that is what a server takes it for.
+// occurrences finds a symbol as a whole word. A place is the start of its last part, where servers expect it.
 func occurrences(lines []string, symbol string) (list []spot) {
 	offset := len(symbol) - len(lastPart(symbol))
 	for n, line := range lines {
@@ -132,7 +129,7 @@ func occurrences(lines []string, symbol string) (list []spot) {
 	return list
 }
 
-// lastPart is what stands behind the last separator of a qualified name.
+// lastPart returns the part of a qualified name after the last separator.
 func lastPart(symbol string) string {
 	for _, sep := range []string{"::", "->", ".", "#"} {
 		if i := strings.LastIndex(symbol, sep); i >= 0 && i+len(sep) < len(symbol) {

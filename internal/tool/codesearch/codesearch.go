@@ -1,7 +1,7 @@
-// Package codesearch holds the tool that finds code by what it is about.
+// Package codesearch has the tool that finds code by topic.
 //
-// It answers from an index of the workspace: nothing leaves the machine, a
-// result is bounded in size, and what it names is there when it is named.
+// It answers from an index of the workspace: nothing leaves the machine, the size of a result is
+// limited, and everything it names exists at that time.
 package codesearch
 
 import (
@@ -27,7 +27,7 @@ const (
 	defaultResults = 10
 	maxResults     = 50
 	maxQuery       = 2000     // bytes of a query
-	maxText        = 32 << 10 // bytes of all snippets together
+	maxText        = 32 << 10 // bytes of all snippets
 	maxTitle       = 100      // characters of a query in a title
 )
 
@@ -55,9 +55,8 @@ type place struct {
 	Snippet string         `json:"snippet,omitzero"`
 }
 
-// SearchCode is the tool that finds code by what it is about. The index is of
-// ws; whoever made it closes it. Files that hide names, if it is set, are not
-// shown.
+// SearchCode returns the tool that finds code by topic. The index is of ws; its creator closes it.
+// Files for which hide, if set, is true are not shown.
 func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path string) bool) tool.Tool {
 	return tool.Func[searchArgs]{
 		Name: "search_code", Doc: searchDoc,

@@ -1,6 +1,5 @@
-// Package delegate holds the tool by which the model hands a piece of work to
-// another agent. The tool chooses the agent and tells what came of it; the work
-// itself is done by whoever is given as [Options.Spawn].
+// Package delegate has the tool by which the model delegates a task to another agent. The tool selects
+// the agent and reports the result; [Options.Spawn] does the work.
 package delegate
 
 import (
@@ -22,42 +21,40 @@ import (
 //go:embed task.md
 var taskDoc string
 
-// Bounds in bytes.
+// These limits are in bytes.
 const (
 	maxObjective = 64 << 10
 	maxSummary   = 48 << 10
 	maxTitle     = 200
 )
 
-// Choice is an agent that work can be handed to.
+// Choice is an agent that can get a task.
 type Choice struct {
 	Name, About string
-	Short       string // the name without the plugin it came with; empty if it came with none
-	ReadOnly    bool   // it only looks
-	Own         bool   // a person wrote it
+	Short       string // the name without its plugin; empty if it has none
+	ReadOnly    bool   // it only reads
+	Own         bool   // a user wrote it
 }
 
-// Job is a piece of work for an agent.
+// Job is a task for an agent.
 type Job struct{ Agent, Title, Objective string }
 
-// Report is what became of a job.
+// Report is the result of a job.
 type Report struct {
-	Task    string // on record
-	Summary string // its answer, or what it had by the time it failed
+	Task    string // its id in the record
+	Summary string // its answer, or what it had when it failed
 	In, Out int    // tokens
 	Wrote   []string
-	Err     error // why it failed; nil if it did not
+	Err     error // why it failed, or nil
 }
 
-// Options are what the tool needs.
+// Options configures the tool.
 type Options struct {
-	// Choices are the agents there are. The one called Default gets the work
-	// that is given to none.
+	// Choices are the available agents. The one named Default gets tasks without an agent.
 	Choices []Choice
 	Default string
-	// Spawn has a job done. That the agent failed is part of the report; an
-	// error, with what is known by then, is for what concerns the caller too:
-	// an interruption, a question that waits.
+	// Spawn runs a job. An agent's failure is part of the report. An error, with a partial report, is for
+	// what affects the caller too: an interruption, or a pending question.
 	Spawn func(context.Context, Job) (Report, error)
 }
 
@@ -67,7 +64,7 @@ type taskArgs struct {
 	Description string `json:"description,omitzero" also:"title" doc:"for the user"`
 }
 
-// Task is the tool.
+// Task returns the tool.
 func Task(o Options) tool.Tool {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(taskDoc) + "\n\nThe agents:\n")
@@ -81,7 +78,7 @@ func Task(o Options) tool.Tool {
 	return tool.Func[taskArgs]{
 		Name: "task", Doc: b.String(),
 		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Task"}, {Name: "agent"}, {Name: "subagent"}, {Name: "dispatch_agent"}},
-		Plan: func(_ context.Context, a taskArgs) (tool.Plan, error) { // what the agent then does is judged call by call
+		Plan: func(_ context.Context, a taskArgs) (tool.Plan, error) { // each of the agent's own calls is judged
 			switch {
 			case strings.TrimSpace(a.Objective) == "":
 				return tool.Plan{}, errors.New("the objective is empty")
@@ -132,12 +129,11 @@ func Task(o Options) tool.Tool {
 	}
 }
 
-// find is the choice of that name. Other programs call the one for all work
-// general-purpose.
+// find returns the choice with a name. Other programs call the default agent general-purpose.
 func (o Options) find(name string) (Choice, error) {
 	name = strings.TrimSpace(name)
 	i := slices.IndexFunc(o.Choices, func(c Choice) bool { return strings.EqualFold(c.Name, name) })
-	if i < 0 && name != "" { // in short, if one alone is called that
+	if i < 0 && name != "" { // by short name, if it is unique
 		in := func(c Choice) bool { return strings.EqualFold(c.Short, name) }
 		if i = slices.IndexFunc(o.Choices, in); i >= 0 && slices.ContainsFunc(o.Choices[i+1:], in) {
 			i = -1
@@ -156,16 +152,15 @@ func (o Options) find(name string) (Choice, error) {
 	return o.Choices[i], nil
 }
 
-// title is the work in one line.
+// title returns the task in one line.
 func (a taskArgs) title() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(cmp.Or(strings.TrimSpace(a.Description), a.Objective)), "\n")
 	return clip.Text(strings.TrimSpace(line), maxTitle)
 }
 
-// choose is the agent the model named, else the one that the person picks where
-// several fit.
+// choose returns the agent that the model named, or else the one that the user selects if several fit.
 func (o Options) choose(ctx context.Context, a taskArgs) (Choice, error) {
-	own := 0 // agents that people have written: several of them may fit
+	own := 0 // agents written by users: several may fit
 	q := uip.Request{
 		Kind: uip.Select, Purpose: uip.AssignSubtask,
 		Display: uip.Display{Title: "Which agent should do this?", Description: a.title(), Content: display.Text(a.Objective)},

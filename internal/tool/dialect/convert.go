@@ -11,18 +11,18 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// writing is a call of ours in the making.
+// writing is one of coder's calls under construction.
 type writing struct {
 	given  map[string]json.RawMessage
 	args   map[string]any
-	dir    string // where a command is to run
-	until  int    // the last line wanted, 0 if none is named
-	except string // globs of files that are left out
-	quoted bool   // the pattern is meant to the letter
+	dir    string // where the command runs
+	until  int    // the last wanted line, or 0
+	except string // globs of excluded files
+	quoted bool   // the pattern is literal
 	notes  []string
 }
 
-// put enters one argument of theirs.
+// put converts one foreign argument.
 func (w *writing) put(a arg, raw json.RawMessage) error {
 	if a.by == "" {
 		if before, twice := w.args[a.ours]; twice {
@@ -40,19 +40,19 @@ func (w *writing) put(a arg, raw json.RawMessage) error {
 	return convert(w, a.ours, raw)
 }
 
-// text is an argument of ours that is text, "" if it is not or not there.
+// text returns one of coder's arguments as a string, or "".
 func (w *writing) text(ours string) (s string) {
 	switch v := w.args[ours].(type) {
 	case string:
 		s = v
 	case json.RawMessage:
-		_ = json.Unmarshal(v, &s) // anything else is refused by the tool
+		_ = json.Unmarshal(v, &s) // the tool rejects anything else
 	}
 	return s
 }
 
-// of is a conversion of a value of one type. Where it is not of that type, or
-// put says that it will not do, the error says what it must be.
+// of returns a conversion for values of one type. If a value has another
+// type, or put returns false, the error says what it must be.
 func of[T any](must string, put func(w *writing, ours string, v T) bool) func(*writing, string, json.RawMessage) error {
 	return func(w *writing, ours string, raw json.RawMessage) error {
 		var v T
@@ -63,7 +63,7 @@ func of[T any](must string, put func(w *writing, ours string, v T) bool) func(*w
 	}
 }
 
-// conversions are the ways in which a value of theirs becomes one of ours.
+// conversions are the conversions of a foreign value into one of coder's.
 var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string, raw json.RawMessage) error {
 	return map[string]func(w *writing, ours string, raw json.RawMessage) error{
 		// A command as a list of words, or the line itself.
@@ -106,7 +106,7 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			w.args[ours] = s
 			return true
 		}),
-		// A list of exactly one thing, or the fields of it.
+		// A list of exactly one item, or the fields of that item.
 		"one": func(w *writing, ours string, raw json.RawMessage) error {
 			var list []json.RawMessage
 			if json.Unmarshal(raw, &list) != nil {
@@ -187,7 +187,7 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			}
 			return part != ""
 		}),
-		"url": func(w *writing, ours string, raw json.RawMessage) error { // the one address in a text
+		"url": func(w *writing, ours string, raw json.RawMessage) error { // the only address in a text
 			var text string
 			if err := json.Unmarshal(raw, &text); err != nil {
 				return errors.New("must be text")
@@ -221,7 +221,7 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			if json.Unmarshal(raw, &text) == nil {
 				if json.Unmarshal([]byte(text), &list) != nil {
 					for _, m := range regexp.MustCompile(`(?s)<suggest[^>]*>(.*?)</suggest>`).FindAllStringSubmatch(text, -1) {
-						label, _ := json.Marshal(strings.TrimSpace(m[1])) // text always can be
+						label, _ := json.Marshal(strings.TrimSpace(m[1])) // a string always marshals
 						list = append(list, label)
 					}
 				}
@@ -250,8 +250,8 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 		"edits":  edits,
 		"after":  inserted(0),
 		"before": inserted(-1),
-		"used":   func(*writing, string, json.RawMessage) error { return nil }, // by another one
-		// What is not served unless it says nothing.
+		"used":   func(*writing, string, json.RawMessage) error { return nil }, // used by another conversion
+		// An unsupported argument, accepted only if it has no effect.
 		"none": func(_ *writing, _ string, raw json.RawMessage) error {
 			switch strings.Trim(string(raw), `" `) {
 			case "false", "False", "0", "", "[]", "{}":
@@ -271,7 +271,7 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			}
 			return nil
 		},
-		"globs": func(w *writing, ours string, raw json.RawMessage) error { // one, or a list of them
+		"globs": func(w *writing, ours string, raw json.RawMessage) error { // one glob, or a list
 			list, err := texts(raw)
 			if len(list) > 0 {
 				w.args[ours] = strings.Join(list, ",")
@@ -288,7 +288,7 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			w.except = strings.TrimPrefix(w.except, ",")
 			return err
 		},
-		"only": func(w *writing, ours string, raw json.RawMessage) error { // the one folder of a list
+		"only": func(w *writing, ours string, raw json.RawMessage) error { // the only folder of a list
 			list, err := texts(raw)
 			switch len(list) {
 			case 0:
@@ -299,7 +299,7 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			}
 			return err
 		},
-		"file": func(w *writing, ours string, raw json.RawMessage) error { // the one file of a list, no glob
+		"file": func(w *writing, ours string, raw json.RawMessage) error { // the only file of a list, no glob
 			list, err := texts(raw)
 			switch {
 			case err != nil || len(list) == 0:
@@ -312,12 +312,12 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			w.args[ours] = list[0]
 			return nil
 		},
-		"definitions": func(w *writing, ours string, raw json.RawMessage) error { // what is defined in a file or folder
+		"definitions": func(w *writing, ours string, raw json.RawMessage) error { // definitions in a file or folder
 			w.args[ours] = raw
 			w.args["pattern"] = `^\s*((export|default|public|private|protected|internal|static|abstract|final|async|pub(\([a-z]+\))?|unsafe|open|override)\s+)*(func|fn|def|class|interface|type|struct|enum|trait|impl|mod|module|namespace|function|object|record|protocol|extension)\s+[\w(<]`
 			return nil
 		},
-		"gone": func(w *writing, ours string, raw json.RawMessage) error { // a text that nothing takes the place of
+		"gone": func(w *writing, ours string, raw json.RawMessage) error { // a text to delete
 			w.args[ours], w.args["new_string"] = raw, ""
 			return nil
 		},
@@ -336,6 +336,5 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 	}
 })
 
-// acrossLines tells patterns that can match more than one line where a dot
-// matches line ends too.
+// acrossLines matches patterns that can match more than one line where a dot also matches line ends.
 var acrossLines = lazy.Regexp(`\\[nrsSWDR]|\[\^|\(\?[a-zA-Z]*s|(?:^|[^\\])\.`)

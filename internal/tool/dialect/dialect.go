@@ -1,9 +1,7 @@
-// Package dialect reads calls that models learned to write for other agents'
-// tools as calls of ours. What it knows stands in one table, calls.txt: names of
-// tools and arguments, what may be ignored, and what to do where nothing of ours
-// does the same. It is asked only about calls that are not understood as they
-// stand, and never guesses: what could mean two things is refused with a word
-// about the right call.
+// Package dialect converts calls that models learned to write for other agents' tools into coder's calls. One
+// table, calls.txt, has all it knows: names of tools and arguments, which of them to ignore, and what to do
+// if no tool of coder does the same. It is asked only about calls that are not understood as they are, and
+// never guesses: an ambiguous call is rejected with a hint about the right one.
 package dialect
 
 import (
@@ -22,20 +20,19 @@ import (
 //go:embed calls.txt
 var table string
 
-// Call is a call of ours.
+// Call is a call of one of coder's tools.
 type Call struct {
 	Tool string
 	Args json.RawMessage
-	Note string // what was taken for what, in words for the model
+	Note string // the conversions made, for the model
 }
 
-// Refused is the error of a call that is known and that nothing of ours does.
+// Refused is the error of a known call without an equivalent in coder.
 type Refused struct{ Tool, Instead string }
 
 func (r *Refused) Error() string { return fmt.Sprintf("%s: %s", r.Tool, r.Instead) }
 
-// Read reads a call. It reports false for one that the table does not know, or
-// not with these arguments.
+// Read converts a call. It returns false if the table does not have the call, or not with these arguments.
 func Read(tool string, args json.RawMessage) (Call, bool, error) {
 	given := make(map[string]json.RawMessage)
 	if len(args) > 0 && json.Unmarshal(args, &given) != nil {
@@ -43,7 +40,7 @@ func Read(tool string, args json.RawMessage) (Call, bool, error) {
 	}
 	var refused error
 	all := rows().of[fold(tool)]
-	for _, also := range []bool{false, true} { // what the row says, then what others say of the same tool of ours
+	for _, also := range []bool{false, true} { // the row itself, then other rows of the same tool
 		for _, r := range all {
 			if also {
 				r.others = rows().common[r.ours]
@@ -63,7 +60,7 @@ func Read(tool string, args json.RawMessage) (Call, bool, error) {
 	if refused != nil {
 		return Call{}, true, refused
 	}
-	// No row reads it: one may say what to do instead.
+	// No row converts it; one may say what to do instead.
 	var when string
 	var may []string
 	for _, r := range all {
@@ -80,8 +77,8 @@ func Read(tool string, args json.RawMessage) (Call, bool, error) {
 	return Call{}, true, &Refused{tool, fmt.Sprintf("argument %q must be one of %s", when, strings.Join(may, ", "))}
 }
 
-// Bare is the name of a tool without what some models put around it, such as
-// functions.read, default_api:read or ReadTool; "" if there is nothing of it.
+// Bare returns the name of a tool without the additions of some models, such as functions.read,
+// default_api:read or ReadTool; "" if nothing was added.
 func Bare(tool string) string {
 	bare := tool
 	for _, around := range []string{"functions", "default_api", "tools", "tool", "developer"} {
@@ -98,10 +95,10 @@ func Bare(tool string) string {
 	return bare
 }
 
-// Knows reports whether the table knows a tool by this name.
+// Knows reports whether the table has a tool with this name.
 func Knows(tool string) bool { return len(rows().of[fold(tool)]) > 0 }
 
-// Ours lists the tools of ours that a tool of theirs is taken for.
+// Ours returns coder's tools that a foreign tool corresponds to.
 func Ours(tool string) (names []string) {
 	for _, r := range rows().of[fold(tool)] {
 		if r.ours != "" {
@@ -114,11 +111,11 @@ func Ours(tool string) (names []string) {
 // row is one line of the table.
 type row struct {
 	ours, instead string
-	when, is      string // the argument that must have a value, and that value
+	when, is      string // the argument required to have a value, and the value
 	args, others  map[string]arg
 }
 
-// arg is what becomes of an argument, if it is known.
+// arg returns the conversion of an argument, if it is known.
 func (r row) arg(theirs string) (a arg, known bool) {
 	if a, known = r.args[fold(theirs)]; !known {
 		a, known = r.others[fold(theirs)]
@@ -126,10 +123,10 @@ func (r row) arg(theirs string) (a arg, known bool) {
 	return a, known
 }
 
-// known is what the table says.
+// known is the content of the table.
 type known struct {
-	of     map[string][]row          // by the folded name of their tool
-	common map[string]map[string]arg // by our tool, the arguments that mean the same wherever they are known
+	of     map[string][]row          // by the folded name of the foreign tool
+	common map[string]map[string]arg // by coder's tool, arguments with the same meaning everywhere
 }
 
 func (k known) add(name string, r row) {
@@ -151,16 +148,15 @@ func (k known) add(name string, r row) {
 	}
 }
 
-// lendable are the conversions that mean the same in any call; the others make
-// a call what it is.
+// lendable are the conversions with the same meaning in any call; the others are specific to a call.
 var lendable = []string{"", "cd", "except", "globs", "literal", "literally", "mode", "most", "multiline", "names", "none", "not", "regexp", "seconds"}
 
-// arg is what becomes of an argument.
+// arg is the conversion of an argument.
 type arg struct {
 	ours, by  string
 	ignored   bool
 	needed    bool
-	contested bool // it means different things in different calls
+	contested bool // its meaning differs between calls
 }
 
 var rows = sync.OnceValue(func() known {
@@ -197,7 +193,7 @@ var rows = sync.OnceValue(func() known {
 		}
 		all.add(fold(name), r)
 	}
-	for _, args := range all.common { // what does not mean the same everywhere is left out
+	for _, args := range all.common { // drop arguments with different meanings
 		maps.DeleteFunc(args, func(_ string, a arg) bool { return a.contested })
 	}
 	return all
@@ -206,7 +202,7 @@ var rows = sync.OnceValue(func() known {
 // fold makes file_path, filePath and FilePath one name.
 func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 
-// applies reports whether the row is about a call with these arguments.
+// applies reports whether the row is for a call with these arguments.
 func (r row) applies(given map[string]json.RawMessage) bool {
 	if r.when != "" {
 		if is := given[r.when]; plain(is) != r.is && string(is) != r.is {
@@ -231,7 +227,7 @@ func (r row) applies(given map[string]json.RawMessage) bool {
 	return true
 }
 
-// read makes a call of ours from the arguments of theirs.
+// read converts foreign arguments into a call.
 func (r row) read(tool string, given map[string]json.RawMessage) (Call, error) {
 	w := writing{args: make(map[string]any), given: given}
 	var renamed, ignored []string
@@ -254,7 +250,7 @@ func (r row) read(tool string, given map[string]json.RawMessage) (Call, error) {
 	}
 	if w.dir != "" && w.dir != "." {
 		command := w.text("command")
-		if strings.ContainsAny(command, "\n;&|<>#(){}`") { // not to run at all if it cannot get there
+		if strings.ContainsAny(command, "\n;&|<>#(){}`") { // do not run at all if cd fails
 			command = "{\n" + command + "\n}"
 		}
 		w.args["command"] = "cd " + quote(w.dir) + " && " + command
@@ -266,7 +262,7 @@ func (r row) read(tool string, given map[string]json.RawMessage) (Call, error) {
 		case int:
 			first = max(from, 1)
 		case json.RawMessage:
-			_ = json.Unmarshal(from, &first) // what is no number is refused by the tool
+			_ = json.Unmarshal(from, &first) // the tool rejects anything but a number
 			first = max(first, 1)
 		}
 		w.args["limit"] = max(w.until-first+1, 1)
@@ -296,9 +292,8 @@ func (r row) read(tool string, given map[string]json.RawMessage) (Call, error) {
 
 var applyPatch = lazy.Regexp(`^\s*(?:apply_patch|applypatch)\b`)
 
-// Command reads a command line that calls what is a tool here: a patch handed
-// to apply_patch. Together with other commands, or in another folder, it is
-// refused.
+// Command converts a command line that invokes what is a tool here: a patch for apply_patch. Combined
+// with other commands, or in another folder, it is rejected.
 func Command(args json.RawMessage) (Call, bool, error) {
 	var given map[string]json.RawMessage
 	if json.Unmarshal(args, &given) != nil {
@@ -324,8 +319,7 @@ func Command(args json.RawMessage) (Call, bool, error) {
 	return Call{Tool: "patch", Args: text, Note: "taken: apply_patch as the tool patch"}, true, err
 }
 
-// lineOf is a command line that may be given as a list of words. Quotes do not
-// matter for what is looked for in it.
+// lineOf returns a command line that may be a list of words. Quotes do not matter for what is searched in it.
 func lineOf(raw json.RawMessage) string {
 	var words []string
 	if json.Unmarshal(raw, &words) != nil {

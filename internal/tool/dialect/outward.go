@@ -8,14 +8,13 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// outward is a tool as programs beside us know it that were written for another
-// agent: hooks, rules and drivers.
+// outward is a tool as known to external programs written for another agent: hooks, rules and drivers.
 type outward struct {
 	name string
 	args map[string]string // ours → theirs; others keep their names
 }
 
-// places are the arguments that programs beside us take as full paths.
+// places are the arguments that external programs expect as full paths.
 var places = map[string]bool{"file_path": true, "path": true}
 
 var outwards = sync.OnceValue(func() map[string]outward {
@@ -37,8 +36,8 @@ var outwards = sync.OnceValue(func() map[string]outward {
 	}
 })
 
-// Outward is a call of one of our tools as programs written for another agent
-// know it; what they do not know keeps its name. Paths are full, from root.
+// Outward returns a call of one of coder's tools in the form of programs written for another agent;
+// unknown names stay the same. Paths are full, from root.
 func Outward(tool string, args json.RawMessage, root string) (name string, theirs json.RawMessage) {
 	o, known := outwards()[tool]
 	var given map[string]json.RawMessage
@@ -59,8 +58,8 @@ func Outward(tool string, args json.RawMessage, root string) (name string, their
 	return o.name, jsonx.Must(out)
 }
 
-// Inward is our tools that programs written for another agent know by a name; nil
-// if there is none, or the name is ours. What edits files is one thing to them.
+// Inward returns coder's tools for a name in programs written for another agent; nil if there is none,
+// or if the name is coder's. All file-editing tools are one tool to those programs.
 func Inward(theirs string) (ours []string) {
 	switch theirs {
 	case "Edit", "MultiEdit", "NotebookEdit":

@@ -11,7 +11,7 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// texts is a list of texts, or the one text that is given.
+// texts returns a list of strings, or one string as a list.
 func texts(raw json.RawMessage) (list []string, err error) {
 	var one string
 	if json.Unmarshal(raw, &list) != nil {
@@ -25,7 +25,7 @@ func texts(raw json.RawMessage) (list []string, err error) {
 	return slices.DeleteFunc(list, func(s string) bool { return strings.TrimSpace(s) == "" }), nil
 }
 
-// edits reads several edits of one file.
+// edits converts several edits of one file.
 func edits(w *writing, _ string, raw json.RawMessage) error {
 	var list []map[string]json.RawMessage
 	var text string
@@ -65,7 +65,7 @@ func edits(w *writing, _ string, raw json.RawMessage) error {
 	return nil
 }
 
-// editNames are the names of what an edit in a list consists of.
+// editNames are the names of the members of an edit in a list.
 var editNames = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"oldstring": "old_string", "oldstr": "old_string", "oldtext": "old_string", "search": "old_string", "targetcontent": "old_string", "before": "old_string",
@@ -76,11 +76,11 @@ var editNames = sync.OnceValue(func() map[string]string {
 })
 
 func plain(raw json.RawMessage) (s string) {
-	_ = json.Unmarshal(raw, &s) // what is no text is refused by the tool
+	_ = json.Unmarshal(raw, &s) // the tool rejects anything but a string
 	return s
 }
 
-// inserted reads a text to be put behind the line of a number and shift.
+// inserted converts text to insert after line number plus shift.
 func inserted(shift int) func(w *writing, ours string, raw json.RawMessage) error {
 	return func(w *writing, ours string, raw json.RawMessage) error {
 		var line int
@@ -105,7 +105,7 @@ func inserted(shift int) func(w *writing, ours string, raw json.RawMessage) erro
 
 var address = lazy.Regexp(`https?://[^\s<>"'` + "`" + `]+`)
 
-// todos reads a list of things to do, of objects or in Markdown.
+// todos converts a todo list of objects or in Markdown.
 func todos(w *writing, ours string, raw json.RawMessage) error {
 	var text string
 	var list []map[string]any
@@ -175,7 +175,7 @@ func status(s string) string {
 	return s
 }
 
-// isShell reports whether a word starts a shell.
+// isShell reports whether a word is a shell's name.
 func isShell(word string) bool {
 	switch word[strings.LastIndexByte(word, '/')+1:] {
 	case "bash", "sh", "zsh", "dash":
@@ -184,7 +184,7 @@ func isShell(word string) bool {
 	return false
 }
 
-// quote writes a word so that a shell reads it as it is.
+// quote quotes a word for a shell.
 func quote(word string) string {
 	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@,+%") == "" {
 		return word

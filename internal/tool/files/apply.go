@@ -17,7 +17,7 @@ import (
 	"coder/internal/tool"
 )
 
-// apply makes every change, if all files are still what they were.
+// apply makes every change, if all files are still unchanged since the plan.
 func (s *changeSet) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
@@ -46,8 +46,8 @@ func (s *changeSet) apply(ctx context.Context, _ io.Writer) (tool.Result, error)
 	return tool.Result{Value: r, Summary: summary, Show: preview(s.diff.String(), s.added, s.deleted), Saw: s.saw}, nil
 }
 
-// still makes sure that every file is as it was planned against. A name that
-// is changed twice is looked at once, as it was first.
+// still checks that every file is unchanged since the plan. A name
+// that is changed twice is checked once, in its first state.
 func (s *changeSet) still() error {
 	looked := make(map[string]bool)
 	for _, c := range s.changes {
@@ -77,8 +77,7 @@ func (s *changeSet) still() error {
 	return nil
 }
 
-// write makes the changes one after the other. If one cannot be made those
-// before it are undone.
+// write makes the changes in order. If one fails, it undoes those before.
 func (s *changeSet) write() error {
 	var undo []func() error
 	for _, c := range s.changes {
@@ -103,7 +102,7 @@ func (s *changeSet) write() error {
 	return nil
 }
 
-// one makes one change and says how to undo what it did of it.
+// one makes one change and returns functions to undo it.
 func (s *changeSet) one(c patch.Change) (undo []func() error, err error) {
 	left := workspace.Accept(workspace.Nothing)
 	switch {
@@ -116,13 +115,13 @@ func (s *changeSet) one(c patch.Change) (undo []func() error, err error) {
 		return s.make(c)
 	}
 	if err != nil {
-		return nil, s.refused(c.Path, c.Old, err) // and it is as it was
+		return nil, s.refused(c.Path, c.Old, err) // the file is unchanged
 	}
 	back := []func() error{func() error { return s.put(c.Path, c.Old, left) }}
 	return back, s.setMode(c)
 }
 
-// setMode gives a changed file the mode the patch wants.
+// setMode sets a changed file's mode from the patch.
 func (s *changeSet) setMode(c patch.Change) error {
 	if c.New == nil || c.Mode == patch.AsItIs {
 		return nil
@@ -137,10 +136,9 @@ func (s *changeSet) setMode(c patch.Change) error {
 	return nil
 }
 
-// make gives a file to a name that has none, taking it from another if it
-// moves.
+// make creates a file under a new name, from another file if it moves.
 func (s *changeSet) make(c patch.Change) (undo []func() error, err error) {
-	for dir := path.Dir(c.Path); dir != "." && dir != "/"; dir = path.Dir(dir) { // what is missing is made, and taken away again
+	for dir := path.Dir(c.Path); dir != "." && dir != "/"; dir = path.Dir(dir) { // create missing folders, which undo removes again
 		if _, err := s.ws.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -169,7 +167,7 @@ func (s *changeSet) make(c patch.Change) (undo []func() error, err error) {
 	return append(undo, func() error { return s.put(c.From, c.Old, workspace.Nothing) }), nil
 }
 
-// put makes a file what it was.
+// put restores a file's content.
 func (s *changeSet) put(name string, b []byte, accept workspace.Accept) error {
 	if s.modes[name]&fs.ModeSymlink != 0 {
 		return s.ws.RestoreLink(name, string(b), accept)
@@ -177,10 +175,10 @@ func (s *changeSet) put(name string, b []byte, accept workspace.Accept) error {
 	return s.ws.PutFile(name, b, s.modes[name], accept)
 }
 
-// refused says why a change was not made.
+// refused explains why a change was not made.
 func (s *changeSet) refused(name string, then []byte, err error) error {
 	if errors.Is(err, workspace.ErrChanged) {
-		now, _, _ := loadOrLink(s.ws, name) // what it is only helps to explain
+		now, _, _ := loadOrLink(s.ws, name) // only needed for the explanation
 		return changedSincePlanned(name, then, now)
 	}
 	return err

@@ -11,14 +11,14 @@ import (
 	"coder/internal/tool"
 )
 
-// AttachTool is the name of the tool that reads a file which you named outside the workspace.
+// AttachTool is the name of the tool that reads a file which the user named outside the workspace.
 const AttachTool = "attach"
 
-// maxAttached is how many bytes such a file may have.
+// maxAttached is the maximum size of such a file.
 const maxAttached = 16 << 20
 
-// Attach is the tool that reads a file which you named outside the workspace. The model does not
-// have the tool, and no other tool may read the file because of it.
+// Attach returns the tool that reads a file which the user named outside the workspace. The model does
+// not have the tool, and the name gives no other tool access to the file.
 func Attach(o Options) tool.Tool {
 	return tool.Func[readArgs]{
 		Name: AttachTool, Doc: "reads a file that a message names",
@@ -36,7 +36,7 @@ func Attach(o Options) tool.Tool {
 	}
 }
 
-// attach reads the file at real, where the links in its name lead.
+// attach reads the file at real, the link target of its name.
 func attach(ctx context.Context, o Options, a readArgs, real string) (tool.Result, error) {
 	data, err := repofile.Own(real, maxAttached)
 	if err != nil {

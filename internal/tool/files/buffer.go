@@ -11,11 +11,11 @@ import (
 	"coder/internal/tool"
 )
 
-// Buffer is the text of a file as it stands in the person's editor, by its full
-// path. It reports false where the editor does not say.
+// Buffer returns the text of a file in the user's editor, by
+// its full path, or false if the editor does not report it.
 type Buffer func(ctx context.Context, path string) (text string, ok bool)
 
-// of is the text of a file in the editor, if it is not what is on the disk.
+// of returns the text of a file in the editor, if it differs from the disk.
 func (b Buffer) of(ctx context.Context, ws *workspace.Workspace, name string, disk []byte) (text string, unsaved bool) {
 	if b == nil || disk == nil {
 		return "", false
@@ -27,8 +27,8 @@ func (b Buffer) of(ctx context.Context, ws *workspace.Workspace, name string, di
 	return text, ok && text != string(disk)
 }
 
-// Saved lets t change no file that the person is changing in their editor: what
-// they have not saved would be lost, or come back over what was written.
+// Saved makes t refuse to change files with unsaved changes in the
+// user's editor: they would be lost, or overwrite what t wrote.
 func Saved(t tool.Tool, ws *workspace.Workspace, b Buffer) tool.Tool {
 	if b == nil {
 		return t
@@ -56,7 +56,7 @@ type savedCall struct {
 	saved saved
 }
 
-// Run runs the call if nothing that it would write is unsaved.
+// Run runs the call if no file that it would write is unsaved.
 func (c savedCall) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
 	for _, e := range c.Plan().Effects {
 		if e.Kind != tool.Write {
@@ -64,14 +64,14 @@ func (c savedCall) Run(ctx context.Context, out io.Writer) (tool.Result, error) 
 		}
 		name, at, err := locate(c.saved.ws, e.Target)
 		if err != nil {
-			continue // the call says what is wrong with it
+			continue // the call reports the error
 		}
 		f, info, err := c.saved.ws.Open(at)
 		if err != nil || info.Size() > maxKept {
-			continue // there is none yet, or none that an editor would be asked for
+			continue // no file yet, or none that an editor would have
 		}
 		disk, err := io.ReadAll(io.LimitReader(f, maxKept))
-		_ = f.Close() // it was only read
+		_ = f.Close() // opened only for reading
 		if _, unsaved := c.saved.buffer.of(ctx, c.saved.ws, name, disk); err == nil && unsaved {
 			return tool.Result{}, fmt.Errorf("%s has unsaved changes in the user's editor; ask the user to save it, then re-read it", name)
 		}

@@ -16,15 +16,15 @@ import (
 	"coder/internal/tool"
 )
 
-// outcome is the new content of a file and what there is to say about it.
+// outcome is the new content of a file and a note about it.
 type outcome struct {
 	content      []byte
-	replacements int // how many were made, if that is how it works
+	replacements int // number of replacements, for tools that replace
 	note         string
 }
 
-// changing makes f a tool that gives one file new content, or makes some hunks of
-// that change: next makes it from the old, which is nil if there is no file.
+// changing turns f into a tool that gives one file new content, or applies some hunks of that change.
+// next computes the new content from the old, which is nil if the file does not exist.
 func changing[In any](f tool.Func[In], ws *workspace.Workspace, seen *Seen, which func(In) (path string, only hunks), next func(in In, old []byte) (outcome, error)) tool.Tool {
 	f.Work = func(ctx context.Context, in In) (tool.Plan, tool.Run, error) {
 		path, only := which(in)
@@ -42,20 +42,20 @@ func changing[In any](f tool.Func[In], ws *workspace.Workspace, seen *Seen, whic
 	return f
 }
 
-// change is a file about to get new content.
+// change is a planned change of a file's content.
 type change struct {
 	ws       *workspace.Workspace
 	seen     *Seen
-	path, at string // as the model named it, and where it really is
+	path, at string // as the model named it, and the real path
 	old      []byte
 	outcome
 	diff           string
 	added, deleted int
-	hunks          int    // that can be made one by one
-	part           string // which of them are made, in words; empty if all are
+	hunks          int    // number of separable hunks
+	part           string // which hunks are applied; empty if all are
 }
 
-// workOut finds what a call would do to the file as it is now.
+// workOut computes what a call would do to the file in its current state.
 func (c *change) workOut(name string, only hunks, next func(old []byte) (outcome, error)) (err error) {
 	if c.path, c.at, err = locate(c.ws, name); err != nil {
 		return err
@@ -88,15 +88,15 @@ func (c *change) workOut(name string, only hunks, next func(old []byte) (outcome
 	return nil
 }
 
-// hunks are those of a change that are to be made, counted from 1; nil for all.
+// hunks are the hunks of a change to apply, counted from 1; nil for all.
 type hunks []int
 
 func (h hunks) take(n int) bool { return slices.Contains(h, n) }
 
-// of says which hunks are made, of how many.
+// of describes how many hunks are applied.
 func (h hunks) of(n int) string { return fmt.Sprintf("%d/%d hunks", len(h), n) }
 
-// check makes sure that there are such hunks.
+// check checks that the hunks exist.
 func (h hunks) check(n int) error {
 	for i, one := range h {
 		if one < 1 || one > n || h[:i].take(one) {
@@ -109,8 +109,7 @@ func (h hunks) check(n int) error {
 	return nil
 }
 
-// Bounds of a diff shown to a person once it is done. One to be approved is
-// shown whole, for whoever asks to see it so.
+// These limits apply to a diff shown after the change. A diff that needs approval can be shown in full.
 const (
 	previewLines = 400
 	previewChars = 40_000
@@ -121,7 +120,7 @@ func preview(diff string, added, deleted int) display.Diff {
 	return display.Diff{Unified: text, Added: added, Deleted: deleted, More: strings.Count(diff[len(text):], "\n")}
 }
 
-// changed is what the model is told of a change.
+// changed is the result of a change for the model.
 type changed struct {
 	OK            bool   `json:"ok"`
 	Path          string `json:"path"`
@@ -145,7 +144,7 @@ func (c *change) operation() string {
 	return "updated"
 }
 
-// apply makes the change, if the file is still what it was planned against.
+// apply makes the change, if the file is unchanged since the plan.
 func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
@@ -169,7 +168,7 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 			summary += ", " + c.part
 		}
 		if err := c.ws.Swap(c.at, c.old, c.content); errors.Is(err, workspace.ErrChanged) {
-			now, _, _ := load(c.ws, c.at) // what it is only helps to explain
+			now, _, _ := load(c.ws, c.at) // only needed for the explanation
 			return tool.Result{}, changedSincePlanned(c.path, c.old, now)
 		} else if err != nil {
 			return tool.Result{}, fmt.Errorf("the file could not be written: %w", err)
@@ -200,7 +199,7 @@ type writeArgs struct {
 	Only    hunks  `json:"only_hunks,omitzero" hidden:"yes"`
 }
 
-// Write is the tool that creates a file or replaces all of it.
+// Write returns the tool that creates a file or replaces its content.
 func Write(ws *workspace.Workspace, seen *Seen) tool.Tool {
 	f := tool.Func[writeArgs]{Name: "write", Doc: writeDoc, Aliases: aliases("Write", "writeFile", "create_file", "create")}
 	return changing(f, ws, seen, func(a writeArgs) (string, hunks) { return a.Path, a.Only }, func(a writeArgs, old []byte) (o outcome, err error) {
@@ -209,9 +208,8 @@ func Write(ws *workspace.Workspace, seen *Seen) tool.Tool {
 	})
 }
 
-// rewrite is content in the manner of old: with its byte order mark, and with
-// its line ends if they are all of one kind. Reading shows neither, so the
-// model cannot be expected to write them.
+// rewrite returns content in the style of old: with its byte order mark, and with its line ends if they
+// are uniform. Reading shows neither, so a model cannot know them.
 func rewrite(path string, old []byte, content string) ([]byte, error) {
 	if strings.ContainsRune(content, 0) {
 		return nil, errors.New("content contains a NUL byte; this tool writes text")

@@ -23,27 +23,27 @@ type editArgs struct {
 	New        string `json:"new_string" also:"new_str new_text new"`
 	ReplaceAll bool   `json:"replace_all,omitzero" also:"all"`
 
-	// What calls for other agents' tools say besides.
-	Expected int        `json:"expected_replacements,omitzero" hidden:"yes"` // how many there must be, if it is said
+	// These members occur in calls for other agents' tools.
+	Expected int        `json:"expected_replacements,omitzero" hidden:"yes"` // required number, if set
 	Then     []editThen `json:"then,omitzero" hidden:"yes"`                  // further edits, all or none
 
 	Only hunks `json:"only_hunks,omitzero" hidden:"yes"`
 }
 
-// editThen is an edit of what the one before it left.
+// editThen is an edit applied to the result of the one before.
 type editThen struct {
 	Old        string `json:"old_string"`
 	New        string `json:"new_string"`
 	ReplaceAll bool   `json:"replace_all,omitzero"`
 }
 
-// Edit is the tool that replaces a text in a file by another.
+// Edit returns the tool that replaces text in a file.
 func Edit(ws *workspace.Workspace, seen *Seen) tool.Tool {
 	f := tool.Func[editArgs]{Name: "edit", Doc: editDoc, Aliases: aliases("Edit", "editFile", "str_replace", "edit_file", "replace")}
 	return changing(f, ws, seen, func(a editArgs) (string, hunks) { return a.Path, a.Only }, edited)
 }
 
-// edited is the file's content after the edit and those that follow it.
+// edited returns the file's content after the edit and its further edits.
 func edited(a editArgs, old []byte) (outcome, error) {
 	o, err := editedOnce(a, old)
 	for i := 0; err == nil && i < len(a.Then); i++ {
@@ -56,7 +56,7 @@ func edited(a editArgs, old []byte) (outcome, error) {
 	return o, err
 }
 
-// editedOnce is the file's content after one edit.
+// editedOnce returns the file's content after one edit.
 func editedOnce(a editArgs, old []byte) (o outcome, err error) {
 	if a.Old == "" {
 		if len(old) > 0 && string(old) != bom {
@@ -70,7 +70,7 @@ func editedOnce(a editArgs, old []byte) (o outcome, err error) {
 		return o, absentFile(a.Path)
 	case strings.ContainsRune(a.New, 0):
 		return o, errors.New("new_string contains a NUL byte; this tool writes text")
-	// In a file of an unknown encoding ASCII can still be replaced by ASCII.
+	// In a file with an unknown encoding, ASCII can still be replaced by ASCII.
 	case errors.Is(err, errEncoding) && isASCII(a.Old) && isASCII(a.New) && !splitsRune(string(old), a.Old):
 	case err != nil:
 		return o, err
@@ -98,8 +98,8 @@ func editedOnce(a editArgs, old []byte) (o outcome, err error) {
 	return o, nil
 }
 
-// replaced is text, with plain line ends, after the edit: of what stands there
-// as it was given or, if nothing does, of what comes close enough.
+// replaced returns text, with plain line ends, after the edit: of the
+// exact old text or, if it does not occur, of a close enough match.
 func replaced(text string, a editArgs, ends ending) (loose, error) {
 	old, new := a.Old, a.New
 	if ends != mixed {
@@ -122,18 +122,18 @@ func replaced(text string, a editArgs, ends ending) (loose, error) {
 	return loose{}, err
 }
 
-// absentFile is the path of a file that is to be edited and does not exist.
+// absentFile is the path of a missing file in an edit.
 type absentFile string
 
 func (p absentFile) Error() string {
 	return string(p) + " does not exist; an empty old_string creates it"
 }
 
-// Is makes it an [fs.ErrNotExist].
+// Is makes it match [fs.ErrNotExist].
 func (p absentFile) Is(target error) bool { return target == fs.ErrNotExist }
 
-// splitsRune reports whether s follows a byte beyond ASCII somewhere in text:
-// in some encodings it might then begin with the second half of a character.
+// splitsRune reports whether s follows a non-ASCII byte somewhere in text: in some encodings it might
+// then begin with the second half of a character.
 func splitsRune(text, s string) bool {
 	for i := range occurrences(text, s, len(s)) {
 		if i > 0 && text[i-1] >= utf8.RuneSelf {
@@ -148,7 +148,7 @@ func isASCII(s string) bool {
 }
 
 // substitute replaces old, which is not empty, by new in text: its only
-// occurrence, or all of them. It returns how many it replaced.
+// occurrence, or all of them. It returns the number of replacements.
 func substitute(text, old, new string, all bool) (string, int, error) {
 	if old == new {
 		return "", 0, errors.New("old_string and new_string are the same")
@@ -172,13 +172,12 @@ func substitute(text, old, new string, all bool) (string, int, error) {
 	return b.String(), len(spots), nil
 }
 
-// maxSpots is how many occurrences are counted where there should be one.
+// maxSpots limits how many occurrences are counted if there should be one.
 const maxSpots = 1000
 
-// spotsOf finds where old is to be replaced: everywhere, or in the one place
-// where it is.
+// spotsOf returns where to replace old: everywhere, or at its only occurrence.
 func spotsOf(text, old string, all bool) (spots []int, err error) {
-	step := 1 // overlapping occurrences are ambiguous too
+	step := 1 // overlapping occurrences are ambiguous, too
 	if all {
 		step = len(old)
 	}
@@ -202,8 +201,7 @@ func spotsOf(text, old string, all bool) (spots []int, err error) {
 	return spots, nil
 }
 
-// occurrences yields the positions of s in text, each at least step bytes
-// after the one before.
+// occurrences yields the positions of s in text, each at least step bytes after the one before.
 func occurrences(text, s string, step int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for from := 0; from <= len(text); {
@@ -216,10 +214,10 @@ func occurrences(text, s string, step int) iter.Seq[int] {
 	}
 }
 
-// maxPlaces is how many places an error names.
+// maxPlaces limits how many places an error names.
 const maxPlaces = 10
 
-// placesOn counts the places on these lines and names the first ones.
+// placesOn describes the number of places and names the first lines.
 func placesOn(lines []int) string {
 	var shown []string
 	for _, n := range lines[:min(len(lines), maxPlaces)] {

@@ -1,10 +1,8 @@
-// Package files holds the tools that read, list, write, edit and patch files of
-// the workspace.
+// Package files has the tools that read, list, write, edit and patch files of the workspace.
 //
-// What is approved is what is written: a changing call plans against the
-// content it finds, shows that diff, and refuses to run if the file is not
-// exactly as it was then. Text is never re-encoded: a byte order mark, line ends
-// and bytes that are not UTF-8 stay as they are, or the call is refused.
+// What is approved is what is written: a changing call plans against the current content, shows that
+// diff, and refuses to run if the file has changed since. Text is never re-encoded: a byte order mark,
+// line ends and bytes that are not UTF-8 stay the same, or the call is refused.
 package files
 
 import (
@@ -19,31 +17,30 @@ import (
 	"coder/internal/tool"
 )
 
-// Options say what the tools may count on.
+// Options configures the tools.
 type Options struct {
-	Vision bool                                                  // the model can be shown pictures
-	Shows  func(mediaType string) error                          // why it cannot be shown a picture or a PDF; nil: by Vision
+	Vision bool                                                  // the model supports images
+	Shows  func(mediaType string) error                          // why the model cannot see an image or a PDF; nil: by Vision
 	PDF    func(ctx context.Context, pdf []byte) (string, error) // PDF extracts the text of a PDF; nil refuses PDFs
-	Buffer Buffer                                                // what the person has not saved yet; may be nil
+	Buffer Buffer                                                // the user's unsaved changes; may be nil
 }
 
-// With returns every tool of this package, keeping watch together over what the
-// model has seen.
+// With returns every tool of this package, with a common memory of what the model has seen.
 func With(ws *workspace.Workspace, o Options) []tool.Tool {
 	seen := new(Seen)
 	return []tool.Tool{Read(ws, seen, o), List(ws), Write(ws, seen), Edit(ws, seen), Patch(ws, seen)}
 }
 
 const (
-	// maxFile is how many bytes a file may have that is changed: with all its lines changed
-	// that costs some fifteen times as much memory.
+	// maxFile is the maximum size of a file to change: changing
+	// all its lines costs some fifteen times as much memory.
 	maxFile  = 4 << 20
-	sniffLen = 8000 // bytes looked at to tell text from binary
+	sniffLen = 8000 // bytes examined to tell text from binary
 	bom      = "\ufeff"
 )
 
-// aliases lists a tool's other names: Sema's, CoAuthor's, and any number that
-// are only understood. An empty name stands for none.
+// aliases returns a tool's other names: Sema's, CoAuthor's, and
+// any number that are only accepted. An empty name means none.
 func aliases(sema, coauthor string, others ...string) (list []tool.Alias) {
 	if sema != "" {
 		list = append(list, tool.Alias{Dialect: tool.Sema, Name: sema})
@@ -57,8 +54,7 @@ func aliases(sema, coauthor string, others ...string) (list []tool.Alias) {
 	return list
 }
 
-// locate makes two names of what a model wrote: the one to talk about it, and
-// the one of the file it really leads to.
+// locate returns two names for a model's path: one for messages, and the real file's.
 func locate(ws *workspace.Workspace, path string) (name, at string, err error) {
 	if name, err = ws.Resolve(path); err == nil {
 		at, err = ws.Locate(path)
@@ -66,13 +62,13 @@ func locate(ws *workspace.Workspace, path string) (name, at string, err error) {
 	return name, at, err
 }
 
-// reading is the plan of a call that looks at one path.
+// reading returns the plan of a call that reads one path.
 func reading(ws *workspace.Workspace, path string) (tool.Plan, error) {
 	name, at, err := locate(ws, path)
 	return tool.Plan{Title: name, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
 }
 
-// load reads a file that is to be changed; nil if there is none.
+// load reads a file to change, or returns nil if it does not exist.
 func load(ws *workspace.Workspace, path string) ([]byte, fs.FileInfo, error) {
 	b, info, err := ws.ReadFile(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,12 +83,11 @@ func load(ws *workspace.Workspace, path string) ([]byte, fs.FileInfo, error) {
 	return b, info, nil
 }
 
-// maxNames is how many entries of a directory are looked at for a name.
+// maxNames limits how many entries of a directory are searched for a name.
 const maxNames = 10_000
 
-// besides is the note on a file made beside one that is called the same but for
-// case; "" if there is none. Where the file system does not tell cases apart the
-// file does exist.
+// besides returns a note about a new file whose name differs only in case from an existing one, or "".
+// On a case-insensitive file system the file already exists.
 func besides(ws *workspace.Workspace, at string) string {
 	list, _, err := ws.ReadDir(path.Dir(at), maxNames)
 	if err != nil {

@@ -15,15 +15,14 @@ import (
 	"coder/internal/tool"
 )
 
-// errEncoding is the error of a file in an encoding that is not known, and
-// errUTF16 that of one in an encoding that is. Neither is ever written: what
-// cannot be read for certain cannot be put back.
+// errEncoding is the error for a file in an unknown encoding, errUTF16 for one in UTF-16. coder never
+// writes either: what it cannot read reliably it cannot write back.
 var (
 	errEncoding = errors.New("the file is not UTF-8; change it with a command that knows its encoding")
 	errUTF16    = errors.New("the file is UTF-16 text, which this tool does not handle; convert it to UTF-8 with iconv, or use a command that knows UTF-16")
 )
 
-// textOnly refuses to treat as text what is not.
+// textOnly returns an error for content that is not text.
 func textOnly(path string, b []byte) error {
 	switch {
 	case isUTF16(b):
@@ -36,11 +35,10 @@ func textOnly(path string, b []byte) error {
 	return nil
 }
 
-// isUTF16 reports whether b, the beginning of a file or all of it, is UTF-16:
-// by its mark, or because every other byte is zero, as in Latin text, and none
-// of the rest.
+// isUTF16 reports whether b, all or the beginning of a file, is UTF-16: by its mark, or because every
+// other byte is zero, as in Latin text, and no other byte is.
 func isUTF16(b []byte) bool {
-	const least = 4 // bytes, to tell without a mark
+	const least = 4 // bytes needed without a mark
 	b = b[:min(len(b), sniffLen)]
 	if bytes.HasPrefix(b, []byte("\xff\xfe")) && !bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
 		return true
@@ -55,8 +53,8 @@ func isUTF16(b []byte) bool {
 	return len(b) >= least && len(b)%2 == 0 && (zero[0] == half && zero[1] == 0 || zero[1] == half && zero[0] == 0)
 }
 
-// guessEncoding says what a text that is not UTF-8 may be: in Western European
-// ones bytes beyond ASCII mostly stand alone among letters, in others not.
+// guessEncoding guesses the encoding of text that is not UTF-8: in Western European encodings, bytes
+// beyond ASCII are mostly single ones among letters.
 func guessEncoding(b []byte) string {
 	alone, together, run := 0, 0, 0
 	for i := 0; i <= len(b); i++ {
@@ -77,11 +75,11 @@ func guessEncoding(b []byte) string {
 	return "Latin-1 or another encoding of one byte to a character"
 }
 
-// MaxImage is how many bytes a picture or a PDF may have that is shown to the model.
+// MaxImage is the maximum size of an image or a PDF for the model.
 const MaxImage = 5 << 20
 
-// picture is the media type of a file that begins so, "" if it is no picture
-// that models take.
+// picture returns the media type of a file by its first
+// bytes, or "" if it is not an image that models support.
 func picture(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
@@ -104,7 +102,7 @@ type imageResult struct {
 	Note      string `json:"note"`
 }
 
-// Picture checks that data is a picture that models take, of a size that they take.
+// Picture returns data as an image, or an error if models do not support its type or size.
 func Picture(data []byte) (chat.Image, error) {
 	kind := picture(data)
 	switch {
@@ -119,7 +117,7 @@ func Picture(data []byte) (chat.Image, error) {
 // IsPicture reports whether a file that begins so is a picture that models take.
 func IsPicture(head []byte) bool { return picture(head) != "" }
 
-// shows is why the model cannot be shown a file of a type; nil if it can.
+// shows returns why the model cannot see a type of file, or nil.
 func (o Options) shows(mediaType string) error {
 	switch {
 	case o.Shows != nil:
@@ -130,7 +128,7 @@ func (o Options) shows(mediaType string) error {
 	return nil
 }
 
-// image hands the picture to a model that sees, and tells any other what it is.
+// image returns the image for a model with vision, and describes it to any other.
 func (s *source) image(mediaType string, o Options) (tool.Result, error) {
 	err := o.shows(mediaType)
 	if s.size > MaxImage {
@@ -150,13 +148,13 @@ func (s *source) image(mediaType string, o Options) (tool.Result, error) {
 	}, nil
 }
 
-// Bounds of what a cell printed.
+// These limits apply to a cell's output.
 const (
 	outputLines = 20
 	outputChars = 2000
 )
 
-// notebook is what we read of a Jupyter notebook.
+// notebook is the relevant part of a Jupyter notebook.
 type notebook struct {
 	Cells []struct {
 		Type    string `json:"cell_type"`
@@ -172,10 +170,10 @@ type notebook struct {
 	} `json:"cells"`
 }
 
-// texts is a text, or a list of its lines.
+// texts is a string, or a list of its lines.
 type texts string
 
-// UnmarshalJSON takes either form; what is neither is left out.
+// UnmarshalJSON accepts either form and ignores any other.
 func (t *texts) UnmarshalJSON(b []byte) error {
 	var lines []string
 	if json.Unmarshal(b, &lines) == nil {
@@ -188,7 +186,7 @@ func (t *texts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// notebookText is a notebook as plain text: its cells with their outputs.
+// notebookText returns a notebook as plain text: its cells with their outputs.
 func notebookText(_ context.Context, b []byte) (string, error) {
 	var nb notebook
 	if err := json.Unmarshal(b, &nb); err != nil || nb.Cells == nil {
@@ -221,7 +219,7 @@ func notebookText(_ context.Context, b []byte) (string, error) {
 	return out.String(), nil
 }
 
-// ended is text with a line end.
+// ended returns text with a line end.
 func ended(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text

@@ -2,17 +2,17 @@ package files
 
 import "strings"
 
-// ending is how the lines of a text end.
+// ending is the kind of line ends in a text.
 type ending string
 
 const (
-	mixed   ending = "" // in more than one way
+	mixed   ending = "" // more than one kind
 	unix    ending = "\n"
 	windows ending = "\r\n"
 	oldMac  ending = "\r"
 )
 
-// endingOf tells how the lines of text end; a text of one line ends like Unix.
+// endingOf returns the line ends of text; a text of one line has Unix line ends.
 func endingOf(text string) ending {
 	lf, crlf := strings.Count(text, "\n"), strings.Count(text, "\r\n")
 	switch {
@@ -26,7 +26,7 @@ func endingOf(text string) ending {
 	return mixed
 }
 
-// write is text with plain line ends in this way.
+// write returns text that has plain line ends with the line ends e.
 func (e ending) write(plain string) string {
 	if e == windows || e == oldMac {
 		return strings.ReplaceAll(plain, "\n", string(e))
@@ -34,8 +34,7 @@ func (e ending) write(plain string) string {
 	return plain
 }
 
-// given is a text from a model, which may write line ends in any way, with
-// plain ones.
+// given returns a model's text, with any line ends, with plain ones.
 func (e ending) given(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	if e == oldMac {
@@ -44,11 +43,9 @@ func (e ending) given(s string) string {
 	return s
 }
 
-// substituteLines is substitute for a text whose lines end in both ways, and an
-// old and new written with plain ends. It looks for old in the text as a reader
-// sees it and replaces it in the text as it is. What old and new have in common
-// at either end is not touched, and inserted lines end like the line they stand
-// at.
+// substituteLines is substitute for a text with mixed line ends, where old and new have plain ones. It
+// searches the text as a reader sees it and replaces in the original. It does not touch what old and
+// new have in common at either end, and inserted lines get the line end at their position.
 func substituteLines(text, old, new string, all bool) (string, int, error) {
 	spots, err := spotsOf(strings.ReplaceAll(text, "\r\n", "\n"), old, all)
 	if err != nil {
@@ -57,7 +54,7 @@ func substituteLines(text, old, new string, all bool) (string, int, error) {
 	head, tail := shared([]byte(old), []byte(new))
 	middle := new[head : len(new)-tail]
 	var b strings.Builder
-	seen, raw, done := 0, 0, 0 // the same place as read and as it is; what has been copied
+	seen, raw, done := 0, 0, 0 // one position as read and in the original; end of the copied text
 	for _, at := range spots {
 		raw += width(text[raw:], at+head-seen)
 		end := raw + width(text[raw:], len(old)-head-tail)
@@ -69,8 +66,7 @@ func substituteLines(text, old, new string, all bool) (string, int, error) {
 	return b.String(), len(spots), nil
 }
 
-// shared is how many elements old and new have in common at their beginnings,
-// and then at their ends.
+// shared returns how many elements old and new have in common at their beginnings, and then at their ends.
 func shared[T comparable](old, new []T) (head, tail int) {
 	short := min(len(old), len(new))
 	for head < short && old[head] == new[head] {
@@ -82,7 +78,7 @@ func shared[T comparable](old, new []T) (head, tail int) {
 	return head, tail
 }
 
-// width is how many bytes of text make up n bytes as read.
+// width returns how many bytes of text correspond to n bytes as read.
 func width(text string, n int) int {
 	i := 0
 	for ; n > 0; n-- {
@@ -94,8 +90,8 @@ func width(text string, n int) int {
 	return i
 }
 
-// lineEnd is how the line at position at ends or, if it is the last and has no
-// end, the one before.
+// lineEnd returns the line end of the line at position at
+// or, if it is the last and has none, of the line before.
 func lineEnd(text string, at int) string {
 	i := strings.IndexByte(text[at:], '\n')
 	if i >= 0 {

@@ -33,7 +33,7 @@ type listResult struct {
 	Unreadable []string `json:"unreadable,omitempty"`
 }
 
-// List is the tool that names what is in a directory.
+// List returns the tool that lists a directory.
 func List(ws *workspace.Workspace) tool.Tool {
 	return tool.Func[listArgs]{
 		Name: "list", Doc: listDoc,
@@ -66,7 +66,7 @@ func List(ws *workspace.Workspace) tool.Tool {
 				case len(r.Entries) == maxEntries:
 					r.Truncated = true
 				default:
-					suffix := "" // tells directories and links from files
+					suffix := "" // distinguishes directories and links from files
 					if e.IsDir() {
 						suffix = "/"
 					} else if e.Type&fs.ModeSymlink != 0 {
@@ -84,7 +84,7 @@ func List(ws *workspace.Workspace) tool.Tool {
 	}
 }
 
-// below is path as seen from dir.
+// below returns path relative to dir.
 func below(dir, path string) string {
 	if dir == "." {
 		return path

@@ -9,7 +9,7 @@ import (
 	"coder/internal/host/patch"
 )
 
-// How a text may differ from the lines it is matched with.
+// These are the accepted differences between a text and the lines it matches.
 const (
 	byTypography = "the file has other quotes, dashes or spaces there; text that new_string shares with the file was kept as in the file"
 	byTrailing   = "white space at the end of lines differs"
@@ -17,18 +17,16 @@ const (
 	byOldIndent  = "its indentation differs; new_string was already indented like the file and was used unchanged"
 )
 
-// loose is what became of a text that was looked for loosely.
+// loose is the result of a loose replacement.
 type loose struct {
 	text string
-	n    int    // how many places were changed; 0 if it is not there even so
-	how  string // what was overlooked
+	n    int    // replaced places; 0 if there is no match
+	how  string // the ignored difference
 }
 
-// substituteLoosely replaces old by new where it stands in text but for the
-// forms of its quotes, dashes and spaces, for white space at the end of lines,
-// or for the indentation of all of it: in one place or, with all, wherever it
-// stands in the same way. Line ends are plain everywhere, unless the text has
-// both kinds.
+// substituteLoosely replaces old by new where text differs from old only in the forms of quotes, dashes and
+// spaces, in white space at the end of lines, or in the indentation of all of it: in one place or, with all,
+// wherever text differs in the same way. Line ends are plain everywhere, unless the text has both kinds.
 func substituteLoosely(text, old, new string, all bool) (loose, error) {
 	if !strings.ContainsFunc(old, func(r rune) bool { return r > ' ' }) {
 		return loose{}, nil
@@ -60,15 +58,14 @@ func substituteLoosely(text, old, new string, all bool) (loose, error) {
 
 func trimEnd(s string) string { return strings.TrimRight(s, " \t\r\n") }
 
-// block is a text in lines and the lines looked for in it.
+// block is a text in lines and the lines to find in it.
 type block struct {
-	lines []string // with their ends
-	want  []string // without
-	ended bool     // the last wanted line ends with a line end
+	lines []string // with line ends
+	want  []string // without line ends
+	ended bool     // the last wanted line has a line end
 }
 
-// find lists where all wanted lines stand, each equal to the one there; with
-// apart only places that have no line in common.
+// find returns the places where all wanted lines match; with apart, only places that share no line.
 func (b *block) find(equal func(have, want string) bool, apart bool) (places []int) {
 	for at := 0; at+len(b.want) <= len(b.lines); at++ {
 		if !slices.EqualFunc(b.lines[at:at+len(b.want)], b.want, equal) {
@@ -82,11 +79,11 @@ func (b *block) find(equal func(have, want string) bool, apart bool) (places []i
 	return places
 }
 
-// replace puts what written says in the place of the wanted lines.
+// replace replaces the wanted lines at places by the result of written.
 func (b *block) replace(places []int, how string, written func(at int) string) loose {
 	text := strings.Join(b.lines, "")
 	var out strings.Builder
-	done, line := 0, 0 // the same place in bytes and in lines
+	done, line := 0, 0 // one position in bytes and in lines
 	begin := 0
 	for _, at := range places {
 		begin += len(strings.Join(b.lines[line:at], ""))
@@ -103,7 +100,7 @@ func (b *block) replace(places []int, how string, written func(at int) string) l
 	return loose{out.String(), len(places), how}
 }
 
-// tooMany is the error of wanted lines that stand in several places.
+// tooMany returns the error for wanted lines that match in several places.
 func (b *block) tooMany(places []int) error {
 	lines := make([]int, len(places))
 	for i, at := range places {
@@ -112,10 +109,9 @@ func (b *block) tooMany(places []int) error {
 	return fmt.Errorf("old_string is not exactly in the file; with other whitespace it is in %s; give it exactly, with lines around it to pick one", placesOn(lines))
 }
 
-// indentLike gives the lines of new the indentation that the wanted lines have
-// in the file, unless new has it already. That can be told if each indentation
-// in old stands for one in the file, and each one in new either stands in old
-// or all are off by the same.
+// indentLike gives the lines of new the indentation that the wanted lines have in the file, unless new
+// already has it. This works if each indentation in old corresponds to one in the file, and those in
+// new are all known or all differ from old by the same amount.
 func (b *block) indentLike(at int, new string) (indented, how string, ok bool) {
 	stands := make(map[string]string)
 	for i, w := range b.want {
@@ -147,7 +143,7 @@ func (b *block) indentLike(at int, new string) (indented, how string, ok bool) {
 	return out.String(), byIndent, true
 }
 
-// leastIndent is the indentation that the lines which are not blank share.
+// leastIndent returns the common indentation of the non-blank lines.
 func leastIndent(lines []string) string {
 	least, found := "", false
 	for _, l := range lines {
@@ -161,8 +157,8 @@ func leastIndent(lines []string) string {
 	return least
 }
 
-// reindent is what an indentation stands for. One that is not known may follow
-// from the known ones if those all differ by the same beginning.
+// reindent returns the indentation that corresponds to in. It derives an unknown one from the known
+// ones if those all differ by the same prefix.
 func reindent(in string, stands map[string]string) (string, bool) {
 	if have, ok := stands[in]; ok {
 		return have, true
@@ -191,12 +187,11 @@ func reindent(in string, stands map[string]string) (string, bool) {
 
 func indent(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
 
-// folded is a text in the characters that models write.
+// folded returns a text in the characters that models write.
 func folded(s string) string { return strings.Map(patch.PlainForm, s) }
 
-// substituteFolded replaces old where it stands in text but for the forms of
-// quotes, dashes and spaces. What old and new have in common at either end
-// stays as the file has it.
+// substituteFolded replaces old where text differs only in the forms of quotes, dashes and spaces. What
+// old and new have in common at either end stays as in the file.
 func substituteFolded(text, old, new string, all bool) (loose, error) {
 	plain, want := folded(text), folded(old)
 	if plain == text && want == old || !strings.Contains(plain, want) {
@@ -208,7 +203,7 @@ func substituteFolded(text, old, new string, all bool) (loose, error) {
 	}
 	head, tail := shared([]rune(old), []rune(new))
 	var out strings.Builder
-	done, seen, at := 0, 0, 0 // what has been copied; the same place in plain and in text
+	done, seen, at := 0, 0, 0 // end of the copied text; one position in plain and in text
 	for _, spot := range spots {
 		at += bytesOf(text[at:], utf8.RuneCountInString(plain[seen:spot]))
 		seen = spot
@@ -223,7 +218,7 @@ func substituteFolded(text, old, new string, all bool) (loose, error) {
 	return loose{out.String(), len(spots), byTypography}, nil
 }
 
-// bytesOf is how many bytes the first n characters of s take.
+// bytesOf returns the size in bytes of the first n characters of s.
 func bytesOf(s string, n int) (size int) {
 	for ; n > 0 && size < len(s); n-- {
 		_, w := utf8.DecodeRuneInString(s[size:])
@@ -232,15 +227,15 @@ func bytesOf(s string, n int) (size int) {
 	return size
 }
 
-// nearWidth is how many bytes of a line that comes near are shown.
+// nearWidth is how many bytes of a similar line are shown.
 const nearWidth = 200
 
-// absent is the error of a text that is not in the file.
+// absent is the error for text that is not in the file.
 type absent string
 
 func (a absent) Error() string { return string(a) }
 
-// notFound says that old is not in text and shows what comes nearest.
+// notFound returns the error that old is not in text, with the most similar line.
 func notFound(text, old string) error {
 	lines := strings.Split(text, "\n")
 	at, n, why := patch.Nearest(lines, strings.Split(strings.Trim(old, "\n"), "\n"))

@@ -10,18 +10,18 @@ import (
 	"unicode/utf8"
 )
 
-// page is a run of lines of a file.
+// page is a range of lines of a file.
 type page struct {
 	text       strings.Builder
 	start, end int // numbers of the first and last line; negative ones count from the end
-	lines      int // how many there are
-	total      int // lines of the whole file, 0 if not known
+	lines      int // number of lines
+	total      int // lines of the whole file, or 0 if unknown
 	more       bool
 	invalid    bool // some bytes were not UTF-8
 }
 
-// readPage reads up to limit lines from the one at offset on. However large the
-// file, it holds no more of it in memory than a page and a buffer.
+// readPage reads up to limit lines, beginning with line offset. Its
+// memory use is a page and a buffer, however large the file is.
 func readPage(ctx context.Context, f io.ReaderAt, size int64, offset, limit int) (*page, error) {
 	total := 0
 	if size <= countable {
@@ -61,7 +61,7 @@ func readPage(ctx context.Context, f io.ReaderAt, size int64, offset, limit int)
 	return p, err
 }
 
-// fill adds lines until there are enough, the page is full or the file ends.
+// fill adds lines up to the limit, until the page is full or the file ends.
 func (p *page) fill(r *lineReader, limit int) error {
 	for p.lines < limit {
 		var line line
@@ -83,16 +83,15 @@ func (p *page) fill(r *lineReader, limit int) error {
 	return err
 }
 
-// line is the beginning of a line, as much as is shown.
+// line is the shown beginning of a line.
 type line struct {
 	kept    []byte
-	size    int // bytes it has without its end
+	size    int // bytes without the line end
 	ended   bool
 	invalid bool
 }
 
-// String is the line as it is shown: valid UTF-8, cut if it is long, with a
-// plain line end if it has any.
+// String returns the line for display: valid UTF-8, cut if it is long, with a plain line end if it has any.
 func (l *line) String() string {
 	whole := len(l.kept) == l.size
 	if whole && l.ended {
@@ -119,8 +118,7 @@ func (l *line) String() string {
 	return valid
 }
 
-// lineReader reads a file line by line, never holding more of a line than is
-// shown.
+// lineReader reads a file line by line and holds only the shown part of a line.
 type lineReader struct {
 	ctx   context.Context
 	r     *bufio.Reader
@@ -134,8 +132,7 @@ func newLineReader(ctx context.Context, r io.Reader) *lineReader {
 	return &lineReader{ctx: ctx, r: bufio.NewReaderSize(r, bufSize), first: true}
 }
 
-// next reads one line into l, or skips it if l is nil; it reports whether there
-// was one.
+// next reads one line into l, or skips it if l is nil. It reports whether there was one.
 func (r *lineReader) next(l *line) (bool, error) {
 	any := false
 	for {
@@ -165,7 +162,7 @@ func (r *lineReader) next(l *line) (bool, error) {
 	}
 }
 
-// maxLineBytes is enough for maxLineChars of any kind.
+// maxLineBytes is enough for maxLineChars characters of any kind.
 const maxLineBytes = maxLineChars*utf8.UTFMax + 1
 
 // countLines counts the lines of a file.
@@ -194,8 +191,8 @@ func countLines(ctx context.Context, f io.ReaderAt, size int64) (lines int, err 
 	return lines, nil
 }
 
-// seekEnd finds where the n-th line from the end begins, reading backwards. It
-// returns how many lines there are from there on, if they are fewer.
+// seekEnd finds the start of the n-th line from the end, reading
+// backwards. It returns how many lines follow, if they are fewer.
 func seekEnd(ctx context.Context, f io.ReaderAt, size int64, n int) (from int64, lines int, err error) {
 	buf := make([]byte, 256<<10)
 	end := size
@@ -209,7 +206,7 @@ func seekEnd(ctx context.Context, f io.ReaderAt, size int64, n int) (from int64,
 			return 0, 0, fmt.Errorf("while reading: %w", err)
 		}
 		for i := len(chunk) - 1; i >= 0; i-- {
-			// The end of the last line begins no line.
+			// No line begins after the end of the last line.
 			if chunk[i] != '\n' || begin+int64(i) == size-1 {
 				continue
 			}

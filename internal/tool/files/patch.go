@@ -27,7 +27,7 @@ type patchArgs struct {
 	Only   hunks  `json:"only_hunks,omitzero" hidden:"yes"`
 }
 
-// Patch is the tool that changes several files at once.
+// Patch returns the tool that changes several files at once.
 func Patch(ws *workspace.Workspace, seen *Seen) tool.Tool {
 	return tool.Func[patchArgs]{
 		Name: "patch", Doc: patchDoc, Aliases: aliases("", "", "apply_patch", "applypatch", "apply_diff"),
@@ -44,7 +44,7 @@ func Patch(ws *workspace.Workspace, seen *Seen) tool.Tool {
 	}
 }
 
-// workOut finds what the patch would do to the files as they are now.
+// workOut computes what the patch would do to the files in their current state.
 func (s *changeSet) workOut(a patchArgs) error {
 	p, err := patch.ParseFor(a.Path, a.Patch)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *changeSet) workOut(a patchArgs) error {
 	}
 	for i, c := range changes {
 		if old, new := string(c.Old), string(c.New); c.Old != nil && c.New != nil {
-			// Line ends stay those of the file, unless they are all that changes.
+			// The file keeps its line ends, unless nothing else changes.
 			if e := endingOf(old); e != mixed && strings.ContainsAny(old, "\r\n") && e.given(old) != e.given(new) {
 				changes[i].New = []byte(e.write(e.given(new)))
 			}
@@ -84,7 +84,7 @@ func (s *changeSet) workOut(a patchArgs) error {
 	return nil
 }
 
-// mode is the mode that a change gives its file, if that is another than it has.
+// mode returns the new mode of a change's file, if it differs from the current one.
 func (s *changeSet) mode(c patch.Change) patch.Mode {
 	was := s.modes[cmp.Or(c.From, c.Path)].Perm()
 	if c.New == nil || c.Old != nil && executable(was, c.Mode) == was {
@@ -93,8 +93,8 @@ func (s *changeSet) mode(c patch.Change) patch.Mode {
 	return c.Mode
 }
 
-// hunksOf counts what of a change can be made or left: the hunks of a file that
-// keeps its name and mode, else all of it.
+// hunksOf returns how many parts of a change can be applied separately:
+// the hunks of a file that keeps its name and mode, else 1.
 func (s *changeSet) hunksOf(c patch.Change) int {
 	if c.From != "" || c.Old != nil && s.mode(c) != patch.AsItIs {
 		return 1
@@ -102,8 +102,7 @@ func (s *changeSet) hunksOf(c patch.Change) int {
 	return patch.Hunks(c.Old, c.New)
 }
 
-// count counts the hunks of all changes; 0 if they cannot be made one by one, since
-// a file is changed twice.
+// count counts the hunks of all changes; 0 if they cannot be separated because a file is changed twice.
 func (s *changeSet) count(changes []patch.Change) (n int) {
 	names := make(map[string]bool)
 	for _, c := range changes {
@@ -116,12 +115,12 @@ func (s *changeSet) count(changes []patch.Change) (n int) {
 	return n
 }
 
-// only is what is left of changes if only some of their hunks are made.
+// only returns the changes with only some of their hunks.
 func (s *changeSet) only(changes []patch.Change, which hunks) (some []patch.Change, err error) {
 	if err := which.check(s.hunks); err != nil {
 		return nil, err
 	}
-	before := 0 // hunks of the files before
+	before := 0 // hunks of earlier files
 	for _, c := range changes {
 		n := s.hunksOf(c)
 		take := func(hunk int) bool { return which.take(before + hunk) }
@@ -140,9 +139,8 @@ func (s *changeSet) only(changes []patch.Change, which hunks) (some []patch.Chan
 	return some, nil
 }
 
-// locate gives every file in the patch its real name, so that two names of one
-// file are one. What is deleted is the thing of that name itself: of a link,
-// never what it points to.
+// locate gives every file in the patch its real name, so that two names of one file become one. A
+// deletion means the name itself: for a link, never its target.
 func (s *changeSet) locate(p patch.Patch) (err error) {
 	deleted := make(map[string]bool) // links
 	for i := range p {
@@ -172,8 +170,7 @@ func (s *changeSet) locate(p patch.Patch) (err error) {
 	return nil
 }
 
-// unfollowed is the name with the links on its way followed, but not itself,
-// and whether it is one.
+// unfollowed returns a name with links resolved in its folder only, and whether it is a link itself.
 func unfollowed(ws *workspace.Workspace, name string) (at string, isLink bool, err error) {
 	if name, err = ws.Resolve(name); err != nil {
 		return "", false, err
@@ -187,8 +184,7 @@ func unfollowed(ws *workspace.Workspace, name string) (at string, isLink bool, e
 	return at, err == nil && info.Mode()&fs.ModeSymlink != 0, nil
 }
 
-// load reads the files the patch speaks of, as far as they exist. Of a link
-// that is to be deleted it is where it leads.
+// load reads the existing files of the patch. For a link to be deleted it reads the target's path.
 func (s *changeSet) load(p patch.Patch) (map[string][]byte, error) {
 	before := make(map[string][]byte)
 	for _, name := range p.Names() {
@@ -213,8 +209,7 @@ func (s *changeSet) load(p patch.Patch) (map[string][]byte, error) {
 	return before, nil
 }
 
-// loadOrLink reads a file, or where a link of that name leads; nil if there is
-// nothing.
+// loadOrLink reads a file, or a link's target path; nil if nothing exists.
 func loadOrLink(ws *workspace.Workspace, name string) ([]byte, fs.FileInfo, error) {
 	info, err := ws.Lstat(name)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
@@ -224,23 +219,23 @@ func loadOrLink(ws *workspace.Workspace, name string) ([]byte, fs.FileInfo, erro
 	return []byte(to), info, err
 }
 
-// changeSet is several files about to change together.
+// changeSet is a planned change of several files.
 type changeSet struct {
 	ws             *workspace.Workspace
 	seen           *Seen
 	dry            bool
-	about          string                 // the files that the patch names
-	modes          map[string]fs.FileMode // of the files that exist
+	about          string                 // the files in the patch
+	modes          map[string]fs.FileMode // of existing files
 	changes        []patch.Change
 	files          []patchedFile
 	diff           strings.Builder
 	added, deleted int
 	saw            map[string]string // what was written
-	hunks          int               // that can be made one by one
-	part           string            // which of them are made, in words; empty if all are
+	hunks          int               // number of separable hunks
+	part           string            // which hunks are applied; empty if all are
 }
 
-// patchedFile is what the model is told of one file.
+// patchedFile is one file's result for the model.
 type patchedFile struct {
 	Path      string `json:"path"`
 	From      string `json:"from,omitzero"`
@@ -283,8 +278,7 @@ func (s *changeSet) add(c patch.Change) error {
 	return nil
 }
 
-// executable is a mode with the right to run the file given to those who may
-// read it, or taken from all.
+// executable returns a mode with execute permission for everyone who may read, or for no one.
 func executable(perm fs.FileMode, m patch.Mode) fs.FileMode {
 	switch m {
 	case patch.Executable:
@@ -295,8 +289,7 @@ func executable(perm fs.FileMode, m patch.Mode) fs.FileMode {
 	return perm
 }
 
-// makesExecutable reports whether a change gives a name to an executable file that
-// had none, or had a plain one.
+// makesExecutable reports whether a change makes a name executable that did not exist or was not executable.
 func (s *changeSet) makesExecutable(c patch.Change) bool {
 	const plain = 0o644
 	was, known := s.modes[cmp.Or(c.From, c.Path)]
@@ -307,10 +300,10 @@ func (s *changeSet) makesExecutable(c patch.Change) bool {
 	return c.New != nil && runs && (c.From != "" || was.Perm()&0o111 == 0)
 }
 
-// maxTitles is how many files a title names.
+// maxTitles limits how many files a title names.
 const maxTitles = 3
 
-// titled names files, the first few of many.
+// titled names files, or the first few of many.
 func titled(names []string) string {
 	if more := len(names) - maxTitles; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxTitles], ", "), more)
@@ -337,7 +330,7 @@ func (s *changeSet) plan() tool.Plan {
 			plan.Executable = append(plan.Executable, c.Path)
 		}
 	}
-	if len(plan.Effects) == 0 { // a file made and deleted again
+	if len(plan.Effects) == 0 { // a file created and deleted again
 		plan.Effects = []tool.Effect{{Kind: tool.Read, Target: "."}}
 	}
 	return plan

@@ -24,7 +24,7 @@ const (
 	defaultLines = 2000
 	maxPage      = 64 << 10 // bytes of one result
 	maxLineChars = 2000
-	// countable is how large a file may be to have its lines counted.
+	// countable is the maximum size of a file whose lines are counted.
 	countable = 16 << 20
 )
 
@@ -45,7 +45,7 @@ type readResult struct {
 	Note       string `json:"note,omitzero"`
 }
 
-// Read is the tool that returns lines of a text file, or a picture.
+// Read returns the tool that returns lines of a text file, or an image.
 func Read(ws *workspace.Workspace, seen *Seen, o Options) tool.Tool {
 	return tool.Func[readArgs]{
 		Name: "read", Doc: readDoc,
@@ -86,17 +86,17 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 	if b, unsaved := o.Buffer.of(ctx, ws, name, s.whole); unsaved {
 		text, s.size, s.note = strings.NewReader(b), int64(len(b)), "the text in the user's editor, with unsaved changes; it can be edited here once they are saved"
 	}
-	var saw map[string]string // noted before it is shown: what comes since is not known
+	var saw map[string]string // recorded before it is shown: later changes count
 	switch {
 	case s.whole != nil:
 		saw = seen.note(at, hashOf(bytes.NewReader(s.whole)), s.whole)
-	case seen != nil && info.Size() <= maxFile: // else it is too large to be changed
+	case seen != nil && info.Size() <= maxFile: // else it is too large to change
 		saw = seen.note(at, hashOf(io.NewSectionReader(f, 0, maxFile)), nil)
 	}
 	return s.page(ctx, text, a, saw)
 }
 
-// page is the lines of text that were asked for.
+// page returns the requested lines of text.
 func (s *source) page(ctx context.Context, text io.ReaderAt, a readArgs, saw map[string]string) (tool.Result, error) {
 	p, err := readPage(ctx, text, s.size, a.Offset, cmp.Or(a.Limit, defaultLines))
 	if err != nil {
@@ -114,11 +114,11 @@ func (s *source) page(ctx context.Context, text io.ReaderAt, a readArgs, saw map
 		OK: true, Path: s.name, Content: p.text.String(), StartLine: p.start, EndLine: p.end,
 		HasMore: p.more, TotalLines: p.total, Note: s.note,
 	}
-	summary := tool.OfMore(tool.Count(p.end-p.start+1, "line", "lines"), p.more && a.Limit == 0) // else so many were asked for
+	summary := tool.OfMore(tool.Count(p.end-p.start+1, "line", "lines"), p.more && a.Limit == 0) // else this is the requested number
 	return tool.Result{Value: r, Summary: summary, Saw: saw}, nil
 }
 
-// shown is the file as a picture or a PDF that the model is shown; none if it is to be read.
+// shown returns the file as an image or a PDF for the model, or an empty result for a file to read as text.
 func (s *source) shown(o Options) (tool.Result, error) {
 	s.head = make([]byte, sniffLen)
 	n, err := s.file.ReadAt(s.head, 0)
@@ -135,8 +135,8 @@ func (s *source) shown(o Options) (tool.Result, error) {
 	return tool.Result{}, nil
 }
 
-// isPDF reports whether a file that begins so is a PDF. Its mark may stand
-// behind something else, but not in a text that speaks of it.
+// isPDF reports whether a file with this beginning is a PDF. Its mark
+// may follow something else, but not in a text that mentions it.
 func isPDF(head []byte) bool {
 	const within = 1024
 	at := bytes.Index(head[:min(len(head), within)], []byte("%PDF-"))
@@ -149,12 +149,11 @@ type source struct {
 	file  io.ReaderAt
 	size  int64 // of the text
 	head  []byte
-	whole []byte // all of it, if it is not large
+	whole []byte // the whole content, if it is not large
 	note  string
 }
 
-// text is what there is to read: the file itself, or the text that can be made
-// of it.
+// text returns the readable content: the file itself, or text extracted from it.
 func (s *source) text(ctx context.Context, pdf func(context.Context, []byte) (string, error)) (io.ReaderAt, error) {
 	switch {
 	case isUTF16(s.head):
@@ -164,7 +163,7 @@ func (s *source) text(ctx context.Context, pdf func(context.Context, []byte) (st
 			pdf = noPDF
 		}
 		return s.made(ctx, "PDF", pdf, "text taken from a PDF; pictures are lost")
-	case bytes.IndexByte(s.head, 0) >= 0: // not text in an encoding that keeps ASCII
+	case bytes.IndexByte(s.head, 0) >= 0: // not text in an ASCII-compatible encoding
 		return nil, fmt.Errorf("%s is a binary file of %d bytes", s.name, s.size)
 	case strings.EqualFold(path.Ext(s.name), ".ipynb"):
 		if text, err := s.made(ctx, "notebook", notebookText, "cells of a notebook; outputs are shortened. The file itself is JSON"); err == nil {
@@ -179,12 +178,12 @@ func (s *source) text(ctx context.Context, pdf func(context.Context, []byte) (st
 	return bytes.NewReader(b), err
 }
 
-// noPDF stands in where the program has no reader of PDFs.
+// noPDF is the PDF reader if coder has none.
 func noPDF(context.Context, []byte) (string, error) {
 	return "", errors.New("install pdftotext (poppler-utils) to read PDFs")
 }
 
-// made is text made of the whole file.
+// made returns text extracted from the whole file.
 func (s *source) made(ctx context.Context, kind string, make func(context.Context, []byte) (string, error), note string) (io.ReaderAt, error) {
 	if s.size > maxFile {
 		return nil, fmt.Errorf("%s is a %s of %d bytes, too large to read", s.name, kind, s.size)
@@ -201,13 +200,13 @@ func (s *source) made(ctx context.Context, kind string, make func(context.Contex
 	return strings.NewReader(text), nil
 }
 
-// all is the content of a file that is not large.
+// all returns the content of a file that is not large.
 func (s *source) all() ([]byte, error) {
 	b := make([]byte, s.size)
 	n, err := s.file.ReadAt(b, 0)
 	if err != nil && err != io.EOF {
 		return nil, fmt.Errorf("read %s: %w", s.name, err)
 	}
-	s.size = int64(n) // it may have been cut meanwhile
+	s.size = int64(n) // it may have been truncated meanwhile
 	return b[:n], nil
 }

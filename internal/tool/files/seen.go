@@ -13,35 +13,32 @@ import (
 	"coder/internal/host/patch"
 )
 
-// Seen remembers which content of each file the model knows, so that it does not
-// overwrite what somebody else did since. Of files that are not large it keeps
-// the content itself, to show what changed. It never goes by times: whose clock
-// they are of, and whether it was set back, nobody knows. The zero Seen knows
-// nothing and objects to nothing; so does a nil one.
+// Seen remembers which content of each file the model knows, so that the model does not overwrite later
+// changes. For files that are not large it keeps the content itself, to show what changed. It ignores
+// file times, which are unreliable. The zero Seen and a nil Seen know nothing and object to nothing.
 type Seen struct {
 	mu    sync.Mutex // guards the fields below
 	files map[string]*state
-	order []string // whose content is kept, the longest known first
+	order []string // files with content, oldest first
 	kept  int      // bytes of content
 }
 
-// state is a file as the model knows it.
+// state is a file's content as the model knows it.
 type state struct {
-	hash    string // of the content; "" if nobody knows which that was
-	content []byte // nil if it is not kept
+	hash    string // of the content; "" if unknown
+	content []byte // nil if not kept
 }
 
 const (
-	maxSeen  = 10_000   // files remembered; a longer memory starts anew
-	maxKept  = 1 << 20  // bytes of a file whose content is kept
-	allKept  = 16 << 20 // bytes of content kept in all
-	newLines = 40       // lines of a diff that says what changed
+	maxSeen  = 10_000   // remembered files; beyond that, all are forgotten
+	maxKept  = 1 << 20  // bytes of a file to keep
+	allKept  = 16 << 20 // bytes of all kept content
+	newLines = 40       // lines of a diff of changes
 	newChars = 4000     // characters of it
 )
 
-// note remembers that the model knows the file with the content of this hash,
-// and says so for the record. The content, nil if it is not to be kept, must not
-// be changed afterwards.
+// note remembers the content that the model knows by its hash, and returns it for the record. content,
+// nil if it is not to be kept, must not be changed afterwards.
 func (s *Seen) note(at, hash string, content []byte) map[string]string {
 	if s == nil {
 		return nil
@@ -54,7 +51,7 @@ func (s *Seen) note(at, hash string, content []byte) map[string]string {
 	return map[string]string{at: hash}
 }
 
-// hashOf is the SHA-256 of a content; "" if it cannot be read.
+// hashOf returns the SHA-256 of a content, or "" if it cannot be read.
 func hashOf(content io.Reader) string {
 	h := sha256.New()
 	if _, err := io.Copy(h, content); err != nil {
@@ -63,11 +60,11 @@ func hashOf(content io.Reader) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Recall takes note that an earlier process showed the model a file, or wrote it
-// for the model, with a content of that hash. Without one it counts as changed.
+// Recall records that an earlier process showed the model a file, or wrote it for the model, with this
+// content hash. With an empty hash the file counts as changed.
 func (s *Seen) Recall(at, hash string) { s.put(at, &state{hash: hash}) }
 
-// Unsee takes note that the model knows nothing of a file any more.
+// Unsee forgets a file that the model no longer knows.
 func (s *Seen) Unsee(at string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +88,7 @@ func (s *Seen) put(at string, st *state) {
 	}
 }
 
-// forget lets go of a file's content, not of its hash.
+// forget drops a file's content, but not its hash.
 func (s *Seen) forget(at string) {
 	if i := slices.Index(s.order, at); i >= 0 {
 		s.kept -= len(s.files[at].content)
@@ -99,7 +96,7 @@ func (s *Seen) forget(at string) {
 	}
 }
 
-// check objects if the model knows the file, but not with the content it has now.
+// check returns an error if the model knows the file with another content.
 func (s *Seen) check(at string, info fs.FileInfo, now []byte) error {
 	if s == nil || info == nil {
 		return nil
@@ -118,8 +115,7 @@ func (s *Seen) check(at string, info fs.FileInfo, now []byte) error {
 	return fmt.Errorf("%s changed on disk since it was read; re-read it%s", at, whatChanged(at, known.content, now))
 }
 
-// whatChanged shows the beginning of what somebody did to a file, if both its
-// states are known and text.
+// whatChanged shows the beginning of a file's change, if both states are known and text.
 func whatChanged(at string, before, now []byte) string {
 	if before == nil || now == nil || textOnly(at, before) != nil || textOnly(at, now) != nil {
 		return ""

@@ -20,7 +20,7 @@ var addDoc string
 
 const (
 	maxPaths = 1000
-	// maxNames bounds the names of files that one call may stage.
+	// maxNames limits the total size of the file names that one call may stage.
 	maxNames = 8 << 20
 )
 
@@ -36,15 +36,15 @@ type addResult struct {
 	Note   string   `json:"note,omitzero"`
 }
 
-// Add is the tool that stages files. It stages the very files it planned to.
+// Add returns the tool that stages files. It stages exactly the files in its plan.
 func Add(o Options) tool.Tool {
 	return tool.Func[addArgs]{Name: "git_add", Doc: addDoc, Work: func(ctx context.Context, a addArgs) (tool.Plan, tool.Run, error) {
 		s, err := stage(ctx, o, a)
 		if err != nil {
 			return tool.Plan{}, nil, err
 		}
-		// What git itself changes is named as such, not as a file: git writes it by
-		// its own rules, which is not the same as somebody writing into its folder.
+		// git's own changes are named as such, not as files: git writes by
+		// its own rules, unlike a tool that writes into its folder.
 		effects := []tool.Effect{{Kind: tool.Write, Target: "index of " + s.dir}}
 		for _, p := range s.paths {
 			effects = append(effects, tool.Effect{Kind: tool.Read, Target: p})
@@ -53,15 +53,15 @@ func Add(o Options) tool.Tool {
 	}}
 }
 
-// staging is a set of files about to be staged.
+// staging is a set of files to stage.
 type staging struct {
 	*repository
-	paths []string // as asked for
-	names []string // the files that differ from what is staged
-	kinds []string // how each of them does
+	paths []string // as requested
+	names []string // files that differ from the staged ones
+	kinds []string // the kind of each difference
 }
 
-// stage finds the files that would be staged.
+// stage finds the files to stage.
 func stage(ctx context.Context, o Options, a addArgs) (*staging, error) {
 	paths := a.Paths
 	if a.Path != "" {
@@ -94,15 +94,14 @@ func stage(ctx context.Context, o Options, a addArgs) (*staging, error) {
 	return s, s.explain(ctx)
 }
 
-// kinds of difference by the letters of ls-files.
+// kinds are the kinds of difference by ls-files letter.
 var kinds = map[string]string{"?": "new", "C": "modified", "R": "deleted"}
 
-// letters are those of git status, which are the same in every language.
+// letters are those of git status, the same in every language.
 var letters = map[string]string{"new": "A", "modified": "M", "deleted": "D"}
 
-// list finds the files that differ. It does so itself because git, asked to add
-// a directory, would run git within each submodule there; submodules are left
-// out, and so are other repositories.
+// list finds the files that differ. It does not leave this to git, because git, asked to add a
+// directory, would run git in each submodule there; it leaves out submodules and other repositories.
 func (s *staging) list(ctx context.Context) error {
 	args := append([]string{"ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard", "--"}, s.paths...)
 	out, err := s.run(ctx, s.Git, command{args: args, limit: maxNames})
@@ -133,8 +132,7 @@ func (s *staging) list(ctx context.Context) error {
 	return nil
 }
 
-// explain objects to paths that cannot be staged; that one is staged already is
-// no mistake.
+// explain returns an error for paths that cannot be staged; an already staged path is no error.
 func (s *staging) explain(ctx context.Context) error {
 	idle := slices.DeleteFunc(slices.Clone(s.paths), s.covers)
 	if len(idle) == 0 {
@@ -194,7 +192,7 @@ func (s *staging) add(ctx context.Context, _ io.Writer) (tool.Result, error) {
 		v.Note = "nothing to stage: these files are unchanged, or staged already"
 		return tool.Result{Value: v, Summary: "nothing to stage"}, ctx.Err()
 	}
-	r, err := open(ctx, s.Options) // the configuration may have changed since
+	r, err := open(ctx, s.Options) // the configuration may have changed
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -205,7 +203,7 @@ func (s *staging) add(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	}
 	if out.code != 0 {
 		err := failure("add", out)
-		if len(r.Filters) > 0 { // it may be that of a filter that is off
+		if len(r.Filters) > 0 { // it may be the content of a filter that is off
 			err = fmt.Errorf("%w\nthis repository configures filters (%s), which this tool does not run; use a command to stage such files", err, r.filterNames())
 		}
 		return tool.Result{}, err

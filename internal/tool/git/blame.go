@@ -10,19 +10,17 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// Blamed is what git says of a line. The zero Blamed is that of a line which is
-// in no commit.
+// Blamed is git's information about a line. The zero Blamed means that no commit has the line.
 type Blamed struct {
 	Commit, Author, Summary string
 	Time                    time.Time
 }
 
-// maxBlame bounds what git says of the lines of one file.
+// maxBlame limits git's output about the lines of one file.
 const maxBlame = 64 << 20
 
-// Blame tells for every line of a file which commit it comes from; of a file that
-// is in none it knows no lines, unless it is in one under a former name. The error is
-// [ErrNoRepository] where git does not look after it.
+// Blame returns the commit of every line of a file; it returns no lines for a file in no commit, unless a
+// commit has the file under a former name. The error is [ErrNoRepository] if no git repository has it.
 func Blame(ctx context.Context, o Options, path string, former ...string) ([]Blamed, error) {
 	r, err := open(ctx, o)
 	if err != nil {
@@ -50,15 +48,15 @@ func (r *repository) blame(ctx context.Context, args ...string) ([]Blamed, error
 	case err != nil:
 		return nil, err
 	case strings.Contains(out.stderr, "no such path") || strings.Contains(out.stderr, "no such ref"):
-		return nil, nil // it is in no commit
+		return nil, nil // no commit has it
 	case out.code != 0:
 		return nil, failure("blame", out)
 	}
 	return parseBlame(string(out.stdout)), nil
 }
 
-// Newest is the newest of the commits that lines come from, as that of a file which has
-// none; nothing where some are in no commit.
+// Newest returns the newest of the lines' commits, for a file that
+// has none of its own; nil if some lines are in no commit.
 func Newest(list []Blamed) []Blamed {
 	if len(list) == 0 || slices.ContainsFunc(list, func(b Blamed) bool { return b.Commit == "" }) {
 		return nil
@@ -66,11 +64,11 @@ func Newest(list []Blamed) []Blamed {
 	return []Blamed{slices.MaxFunc(list, func(a, b Blamed) int { return a.Time.Compare(b.Time) })}
 }
 
-// maxTrees bounds what git says of the work trees of a repository.
+// maxTrees limits git's output about the worktrees of a repository.
 const maxTrees = 1 << 20
 
-// Trees are the work trees of the repository in which the workspace lies: its own, and
-// all of them. There are none where there is no repository.
+// Trees returns the worktrees of the workspace's repository: the
+// workspace's own, and all of them. There are none without a repository.
 func Trees(ctx context.Context, o Options) (own string, all []string) {
 	r, err := open(ctx, o)
 	if err != nil {
@@ -88,8 +86,8 @@ func Trees(ctx context.Context, o Options) (own string, all []string) {
 	return r.top, all
 }
 
-// parseBlame reads what git blame --porcelain prints: of every line its commit,
-// what is known of that where it comes first, and the line behind a tab.
+// parseBlame parses the output of git blame --porcelain: for every line its commit, the commit's
+// details at its first occurrence, and the line after a tab.
 func parseBlame(text string) (list []Blamed) {
 	commits := make(map[string]*Blamed)
 	var current *Blamed
@@ -107,7 +105,7 @@ func parseBlame(text string) (list []Blamed) {
 			if current = commits[key]; current == nil {
 				current = &Blamed{Commit: key}
 				if strings.Trim(key, "0") == "" {
-					current.Commit = "" // not in any yet
+					current.Commit = "" // not committed yet
 				}
 				commits[key] = current
 			}

@@ -16,30 +16,29 @@ import (
 )
 
 const (
-	// killGrace is how long git may take to remove its lock files after it was
-	// told to end.
+	// killGrace is how long git has to remove its lock files after it is asked to end.
 	killGrace = 2 * time.Second
-	maxErrors = 4 << 10 // bytes kept of what git complains about
+	maxErrors = 4 << 10 // saved bytes of git's error output
 )
 
 // command is one run of git.
 type command struct {
 	args  []string
-	stdin io.Reader // empty if nil
-	limit int       // bytes of output kept; maxOutput if zero
-	write []string  // the folders that it writes in; it is confined to them
+	stdin io.Reader // nil means empty
+	limit int       // maximum output in bytes; maxOutput if zero
+	write []string  // the only folders where it may write
 }
 
-// output is what a run of git gave.
+// output is the output of a git run.
 type output struct {
 	stdout []byte
-	cut    bool // there was more
+	cut    bool // the output was longer
 	stderr string
 	code   int
 }
 
-// run runs git in the workspace. Its error is ctx.Err()
-// or says why git could not do its work; an exit code is none.
+// run runs git in the workspace. Its error is ctx.Err() or says
+// why git could not run; a non-zero exit code is not an error.
 func (o Options) run(ctx context.Context, git program.Starter, c command) (output, error) {
 	if err := ctx.Err(); err != nil {
 		return output{}, err
@@ -61,7 +60,7 @@ func (o Options) run(ctx context.Context, git program.Starter, c command) (outpu
 	return out, nil
 }
 
-// missing says that there is no git, or why the one there is does not count.
+// missing reports that git is not installed, or why the installed one is not used.
 func missing(err error) error {
 	if refused := (*program.Refusal)(nil); errors.As(err, &refused) {
 		return refused
@@ -94,14 +93,14 @@ func (o Options) start(ctx context.Context, git program.Starter, c command) (out
 	return out, err
 }
 
-// failure puts a run that did not succeed into words.
+// failure returns an error for a failed run.
 func failure(what string, out output) error {
 	why := cmp.Or(out.stderr, strings.TrimSpace(text(out)), fmt.Sprintf("exit code %d", out.code))
 	return fmt.Errorf("git %s: %s", what, strings.TrimPrefix(why, "fatal: "))
 }
 
-// head keeps the beginning of what is written to it. With stop set it refuses
-// the rest, so that a writer which has no end is ended.
+// head keeps the beginning of what is written to it. With stop set
+// it then returns an error, so that an endless writer ends.
 type head struct {
 	limit int
 	stop  bool
@@ -124,7 +123,7 @@ func (h *head) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// fields splits output in which every field ends with NUL.
+// fields splits output into its NUL-terminated fields.
 func fields(b []byte) []string {
 	b = bytes.TrimSuffix(b, []byte{0})
 	if len(b) == 0 {
@@ -133,7 +132,7 @@ func fields(b []byte) []string {
 	return strings.Split(string(b), "\x00")
 }
 
-// form has the output in the form that the tools read.
+// form makes git print the output that the tools parse.
 var form = []program.Setting{
 	{Key: "core.quotepath", Value: "false"},
 	{Key: "color.ui", Value: "false"},

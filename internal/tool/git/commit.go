@@ -30,8 +30,7 @@ type commitResult struct {
 	Files   int    `json:"files"`
 }
 
-// Commit is the tool that commits what is staged, if it is still what was
-// staged when the call was planned.
+// Commit returns the tool that commits what is staged, if that is unchanged since the plan.
 func Commit(o Options) tool.Tool {
 	return tool.Func[commitArgs]{Name: "git_commit", Doc: commitDoc, Work: func(ctx context.Context, a commitArgs) (tool.Plan, tool.Run, error) {
 		p, err := propose(ctx, o, a)
@@ -46,14 +45,14 @@ func Commit(o Options) tool.Tool {
 	}}
 }
 
-// proposal is a commit about to be made.
+// proposal is a planned commit.
 type proposal struct {
 	*repository
 	message string
-	staged  []string // mode, content and name of every file that differs
+	staged  []string // mode, content and name of every differing file
 }
 
-// propose notes what is staged.
+// propose records what is staged.
 func propose(ctx context.Context, o Options, a commitArgs) (*proposal, error) {
 	switch {
 	case strings.TrimSpace(a.Message) == "":
@@ -74,8 +73,8 @@ func propose(ctx context.Context, o Options, a commitArgs) (*proposal, error) {
 	if len(p.staged) > 0 {
 		return p, nil
 	}
-	// Nothing is committed only to conclude a merge. Git itself would look into
-	// submodules before it says so.
+	// Without staged changes, only a merge can be concluded. git
+	// itself would enter submodules before it reports that.
 	out, err := p.git(ctx, "rev-parse", "--quiet", "--verify", "MERGE_HEAD")
 	if err == nil && out.code != 0 {
 		err = errors.New("nothing is staged; stage changes with git_add first")
@@ -129,7 +128,7 @@ func (p *proposal) preview(most int) string {
 }
 
 func (p *proposal) commit(ctx context.Context, _ io.Writer) (tool.Result, error) {
-	r, err := open(ctx, p.Options) // the configuration may have changed since
+	r, err := open(ctx, p.Options) // the configuration may have changed
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -142,7 +141,7 @@ func (p *proposal) commit(ctx context.Context, _ io.Writer) (tool.Result, error)
 	}
 	args := []string{"commit", "--quiet", "--cleanup=whitespace", "--no-gpg-sign", "--file=-"}
 	with, write := r.Git, r.own
-	if r.Hooks { // which do what they like
+	if r.Hooks { // hooks may do anything
 		with, write = with.Hooked(), nil
 	}
 	out, err := r.run(ctx, with, command{args: args, stdin: strings.NewReader(p.message), write: write})

@@ -31,7 +31,7 @@ type diffResult struct {
 	Note      string `json:"note,omitzero"`
 }
 
-// Diff is the tool that shows changes line by line.
+// Diff returns the tool that shows changes line by line.
 func Diff(o Options) tool.Tool {
 	return tool.Func[diffArgs]{
 		Name: "git_diff", Doc: diffDoc,
@@ -72,8 +72,8 @@ func (r *repository) diff(ctx context.Context, a diffArgs) (tool.Result, error) 
 	}, nil
 }
 
-// visible is a diff without the files that are not to be shown, and which those
-// are. The one that was asked for is shown.
+// visible returns a diff without the hidden files, and the
+// names of those. It shows the requested file anyway.
 func (r *repository) visible(diff, asked string) (shown string, hidden []string) {
 	if r.Hides == nil {
 		return diff, nil
@@ -81,7 +81,7 @@ func (r *repository) visible(diff, asked string) (shown string, hidden []string)
 	return Visible(diff, func(name string) bool { return name != asked && r.Hides(name) })
 }
 
-// Visible is a diff without some files, and which those are.
+// Visible returns a diff without the files for which hides is true, and the names of those.
 func Visible(diff string, hides func(name string) bool) (shown string, hidden []string) {
 	var kept strings.Builder
 	hide := false
@@ -99,8 +99,8 @@ func Visible(diff string, hides func(name string) bool) (shown string, hidden []
 	return kept.String(), hidden
 }
 
-// changedFile is the file that the heading of a diff is about, which names it
-// twice: a/name b/name, in quotes where it holds odd characters.
+// changedFile returns the file in the heading of a diff, which names it
+// twice: a/name b/name, in quotes if it has unusual characters.
 func changedFile(head string) string {
 	if i := strings.LastIndex(head, ` "b/`); i >= 0 {
 		if name, err := strconv.Unquote(head[i+1:]); err == nil {
@@ -108,14 +108,14 @@ func changedFile(head string) string {
 		}
 	}
 	if n := (len(head) - 1) / 2; len(head)%2 == 1 && head[n] == ' ' && strings.HasPrefix(head[n+1:], "b/") {
-		return head[n+3:] // the same name on both sides, whatever it holds
+		return head[n+3:] // the same name on both sides, whatever characters it has
 	}
 	_, name, _ := strings.Cut(head, " b/")
 	return name
 }
 
-// count tells how many files a diff is about and how many lines it adds and
-// deletes. Only within a hunk does the first character of a line say so.
+// count returns how many files a diff has and how many lines it adds and
+// deletes. The first character of a line counts only inside a hunk.
 func count(diff string) (files, added, deleted int) {
 	hunk := false
 	for line := range strings.Lines(diff) {
@@ -134,13 +134,13 @@ func count(diff string) (files, added, deleted int) {
 	return files, added, deleted
 }
 
-// Changes is how the files differ from the last commit, for a person to look at.
+// Changes is the difference between the files and the last commit, for the user.
 type Changes struct {
 	Files     []Changed
-	Untracked []string // files, and folders that hold nothing else
-	First     bool     // there is no commit yet to differ from
-	Cut       bool     // there are more
-	Note      string   // what was switched off, where that may change what is seen
+	Untracked []string // files, and folders with nothing else
+	First     bool     // there is no commit yet
+	Cut       bool     // the list is incomplete
+	Note      string   // what was switched off, if that may affect the result
 }
 
 // Changed is one file that differs.
@@ -150,8 +150,8 @@ type Changed struct {
 	Binary         bool
 }
 
-// ListChanges tells which files differ from the last commit, staged or not, at path or
-// everywhere. The error is [ErrNoRepository] where git does not look after them.
+// ListChanges returns the files that differ from the last commit, staged or not, at path or everywhere.
+// The error is [ErrNoRepository] outside a git repository.
 func ListChanges(ctx context.Context, o Options, path string) (Changes, error) {
 	r, err := open(ctx, o)
 	if err != nil {
@@ -176,8 +176,7 @@ func ListChanges(ctx context.Context, o Options, path string) (Changes, error) {
 	return c, nil
 }
 
-// Hunks shows line by line how the files at path, or all, differ from the last
-// commit.
+// Hunks returns line by line how the files at path, or all, differ from the last commit.
 func Hunks(ctx context.Context, o Options, path string) (diff string, cut bool, err error) {
 	r, err := open(ctx, o)
 	if err != nil {
@@ -191,11 +190,11 @@ func Hunks(ctx context.Context, o Options, path string) (diff string, cut bool, 
 	return text(out), out.cut, err
 }
 
-// maxChange bounds a change that is reviewed.
+// maxChange limits the size of a change to review.
 const maxChange = 8 << 20
 
-// Change is a diff to review: from revision to revision or, if revisions is empty, from the last commit to
-// the files.
+// Change returns a diff to review: from revision to revision or,
+// if revisions is empty, from the last commit to the files.
 func Change(ctx context.Context, o Options, revisions string) (diff string, err error) {
 	r, err := open(ctx, o)
 	if err != nil {
@@ -216,11 +215,12 @@ func Change(ctx context.Context, o Options, revisions string) (diff string, err 
 	return text(out), err
 }
 
-// diffForm runs no program that the repository names, and is relative to the workspace.
+// diffForm has options for a diff that runs no program named
+// in the repository and is relative to the workspace.
 var diffForm = []string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short",
 	"--ignore-submodules=dirty", "--relative", "--src-prefix=a/", "--dst-prefix=b/"}
 
-// compared runs git diff in that form.
+// compared runs git diff with diffForm.
 func (r *repository) compared(ctx context.Context, limit int, args ...string) (output, error) {
 	out, err := r.run(ctx, r.Git, command{args: slices.Concat(diffForm, args), limit: limit})
 	if err == nil && out.code != 0 && !out.cut {
@@ -229,8 +229,7 @@ func (r *repository) compared(ctx context.Context, limit int, args ...string) (o
 	return out, err
 }
 
-// against compares the files with the last commit; with nothing where the first is yet
-// to come.
+// against compares the files with the last commit, or with nothing if there is no commit yet.
 func (r *repository) against(ctx context.Context, name string, limit int, form ...string) (out output, first bool, err error) {
 	base := "HEAD"
 	head, err := r.git(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
@@ -248,11 +247,10 @@ func (r *repository) against(ctx context.Context, name string, limit int, form .
 	return out, first, err
 }
 
-// parseNumbers reads what git says about each file twice: what it is and was,
-// then how many lines were added and deleted. A file whose content is the same,
-// as one that was only touched, is none that changed.
+// parseNumbers parses git's two entries about each file: its old and new state, then the numbers of added and
+// deleted lines. A file with the same content, such as one that was only touched, does not count as changed.
 func parseNumbers(list []string) (files []Changed) {
-	altered := make(map[string]bool) // the mode changed, or the file is new or gone
+	altered := make(map[string]bool) // the mode changed, or the file is new or deleted
 	for len(list) > 0 {
 		if strings.HasPrefix(list[0], ":") && len(list) > 1 {
 			words := strings.Fields(list[0][1:])

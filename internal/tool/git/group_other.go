@@ -4,8 +4,8 @@ package git
 
 import "coder/internal/host/program"
 
-// ownGroup does nothing where there are no process groups.
+// ownGroup does nothing on systems without process groups.
 func ownGroup(*program.Cmd) {}
 
-// endGroup does nothing where there are no process groups.
+// endGroup does nothing on systems without process groups.
 func endGroup(*program.Cmd) {}

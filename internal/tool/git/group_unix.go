@@ -8,13 +8,12 @@ import (
 	"coder/internal/host/program"
 )
 
-// ownGroup puts git into a session of its own, away from the user's terminal,
-// and has it asked to end, not killed, when the time is up: it then takes its
-// locks away.
+// ownGroup gives git its own session, away from the user's terminal, and makes a timeout ask it to end,
+// not kill it: git then removes its locks.
 func ownGroup(cmd *program.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 }
 
-// endGroup kills whatever git left behind.
+// endGroup kills everything that git left running.
 func endGroup(cmd *program.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -6,15 +6,13 @@ import (
 	"strings"
 )
 
-// maxPast bounds how many commits of a file are looked at, and maxPastFile how
-// long it may be.
+// maxPast limits how many commits of a file are examined, maxPastFile the file's size.
 const (
 	maxPast     = 200
 	maxPastFile = 64 << 20
 )
 
-// Past is what a file held in one of its last commits, of which the one that is
-// wanted is taken; nil if it is in none.
+// Past returns the content of a file in the latest of its recent commits for which wanted is true, or nil.
 func Past(ctx context.Context, o Options, path string, wanted func([]byte) bool) ([]byte, error) {
 	r, err := open(ctx, o)
 	if err != nil {

@@ -15,20 +15,19 @@ import (
 	"coder/internal/tool"
 )
 
-// ErrNoRepository is the error of a workspace that git does not look after.
+// ErrNoRepository is the error for a workspace outside any git repository.
 var ErrNoRepository = errors.New("the workspace is not in a git repository")
 
-// repository is the one the workspace belongs to, with its own programs
-// switched off.
+// repository is the workspace's repository, with its own programs switched off.
 type repository struct {
 	Options
 	program.Git
-	top string   // of the work tree
+	top string   // of the worktree
 	own []string // the directories of git's own files
-	dir string   // the directory of git's own files, seen from the workspace; ".git" in a linked worktree, too
+	dir string   // the directory of git's own files relative to the workspace; ".git" in a linked worktree, too
 }
 
-// open finds the repository of the workspace and disarms it.
+// open finds the workspace's repository and disarms it.
 func open(ctx context.Context, o Options) (*repository, error) {
 	r := &repository{Options: o}
 	if err := ctx.Err(); err != nil {
@@ -61,7 +60,7 @@ func open(ctx context.Context, o Options) (*repository, error) {
 	return r, nil
 }
 
-// inRepository is what a tool does with the repository as it is when it runs.
+// inRepository returns a tool function that opens the repository each time it runs.
 func inRepository[In any](o Options, do func(*repository, context.Context, In) (tool.Result, error)) func(context.Context, In, io.Writer) (tool.Result, error) {
 	return func(ctx context.Context, in In, _ io.Writer) (tool.Result, error) {
 		r, err := open(ctx, o)
@@ -72,7 +71,7 @@ func inRepository[In any](o Options, do func(*repository, context.Context, In) (
 	}
 }
 
-// find sees that the workspace lies in the work tree that git would use.
+// find checks that the workspace is in the worktree that git would use.
 func (r *repository) find() error {
 	found, err := r.Repository()
 	if none := (*program.NoRepository)(nil); errors.As(err, &none) {
@@ -96,7 +95,7 @@ func (r *repository) find() error {
 		r.dir = found.Dir
 	}
 	if r.top == root && linked(root, r.dir) {
-		r.dir = ".git" // which leads there, as it is there in the repository itself
+		r.dir = ".git" // the link inside the repository itself that leads there
 		return nil
 	}
 	if rel, err := filepath.Rel(root, r.dir); err == nil {
@@ -105,9 +104,8 @@ func (r *repository) find() error {
 	return nil
 }
 
-// linked reports whether dir holds what git keeps for the linked worktree at root: it
-// must name that worktree, too, or a file named .git could make any repository look
-// like the workspace's own.
+// linked reports whether dir has git's files for the linked worktree at root. dir must also name that
+// worktree, or a file named .git could make any repository look like the workspace's own.
 func linked(root, dir string) bool {
 	text, err := repofile.Own(filepath.Join(dir, "gitdir"), maxLink)
 	if err != nil || filepath.Base(filepath.Dir(dir)) != "worktrees" {
@@ -121,7 +119,7 @@ func linked(root, dir string) bool {
 	return err == nil && at == root && filepath.Base(back) == ".git"
 }
 
-// maxLink bounds a file that names a folder.
+// maxLink limits the size of a file that names a folder.
 const maxLink = 8 << 10
 
 // git runs git in the repository.
@@ -129,7 +127,7 @@ func (r *repository) git(ctx context.Context, args ...string) (output, error) {
 	return r.run(ctx, r.Git, command{args: args})
 }
 
-// must is git for what is not expected to fail.
+// must runs git for a command that is not expected to fail.
 func (r *repository) must(ctx context.Context, args ...string) (output, error) {
 	out, err := r.git(ctx, args...)
 	if err == nil && out.code != 0 && !out.cut {
@@ -138,7 +136,7 @@ func (r *repository) must(ctx context.Context, args ...string) (output, error) {
 	return out, err
 }
 
-// note tells what was switched off, where that may change what is seen.
+// note describes what was switched off, if that may affect the result.
 func (r *repository) note() string {
 	if len(r.Filters) == 0 {
 		return ""

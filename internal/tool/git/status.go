@@ -26,7 +26,7 @@ type statusResult struct {
 	Note      string `json:"note,omitzero"`
 }
 
-// Status is the tool that tells what has changed.
+// Status returns the tool that reports what has changed.
 func Status(o Options) tool.Tool {
 	return tool.Func[statusArgs]{
 		Name: "git_status", Doc: statusDoc,
@@ -73,7 +73,7 @@ type logResult struct {
 	Truncated bool   `json:"truncated"`
 }
 
-// Log is the tool that lists commits, newest first.
+// Log returns the tool that lists commits, newest first.
 func Log(o Options) tool.Tool {
 	return tool.Func[logArgs]{
 		Name: "git_log", Doc: logDoc,

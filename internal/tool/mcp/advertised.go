@@ -14,26 +14,26 @@ import (
 	"coder/internal/tool"
 )
 
-// roomForSpecs is how many bytes of every request the descriptions of servers'
-// tools may take. What does not fit is found by searching for it.
+// roomForSpecs limits the bytes that descriptions of servers' tools
+// add to every request. The model finds the other tools by search.
 const roomForSpecs = 6 << 10
 
-// SearchTool is the name of the tool that finds others.
+// SearchTool is the name of the tool that finds other tools.
 const SearchTool = "tool_search"
 
-// advertised is what of the servers' tools the model is told of, in the order that it
-// was: only ever added to, so that what a request begins with stays the same.
+// advertised tracks which of the servers' tools the model knows, in order of advertising. Tools are
+// only ever added, so that the start of a request stays the same.
 type advertised struct {
 	mu         sync.Mutex // guards the fields below
 	generation int
 	order      []string        // names of tools
-	known      map[string]bool // names of tools that were found room for, or not
+	known      map[string]bool // names of tools already considered for advertising
 	used       int             // bytes
-	search     bool            // there are tools that have to be searched for
-	at         int             // where the search tool stands in order
+	search     bool            // some tools must be searched for
+	at         int             // position of the search tool in order
 }
 
-// changed says that servers have other tools than before.
+// changed records that the servers' tools have changed.
 func (s *advertised) changed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *advertised) isLoaded(name string) bool {
 	return slices.Contains(s.order, name)
 }
 
-// load describes more tools to the model from its next step on.
+// load advertises more tools from the next step on.
 func (s *advertised) load(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,9 +58,8 @@ func (s *advertised) load(names []string) {
 	}
 }
 
-// Tools are the tools of all servers that are there, for a set of this
-// generation: those that the model is told of in the order in which it was, then
-// the others, which can be called and are not advertised.
+// Tools returns the tools of all connected servers, and the generation for their set: first the
+// advertised ones in order of advertising, then the others, which can be called but are not advertised.
 func (h *Host) Tools() (all []tool.Tool, generation int) {
 	h.advertised.mu.Lock()
 	defer h.advertised.mu.Unlock()
@@ -98,8 +97,7 @@ func (h *Host) Tools() (all []tool.Tool, generation int) {
 	return all, s.generation
 }
 
-// place finds room for tools of a server that it did not have before: for all of
-// them or for none.
+// place advertises a server's new tools if there is room: all of them or none.
 func (s *advertised) place(p *peer, tools []*remote) {
 	if s.known == nil {
 		s.known = make(map[string]bool)
@@ -123,10 +121,10 @@ func (s *advertised) place(p *peer, tools []*remote) {
 	s.order = append(s.order, fresh...)
 }
 
-// unlisted is a tool that can be called and is not advertised.
+// unlisted is a tool that can be called but is not advertised.
 type unlisted struct{ *remote }
 
-// Spec describes the tool to nobody.
+// Spec returns the tool's spec, marked as unlisted.
 func (u unlisted) Spec() tool.Spec {
 	s := u.remote.Spec()
 	s.Unlisted = true
@@ -140,10 +138,10 @@ type searchArgs struct {
 	Query string `json:"query" also:"keywords q name names"`
 }
 
-// maxFound is how many tools one search finds.
+// maxFound limits how many tools one search finds.
 const maxFound = 10
 
-// searchTool is the tool by which the model finds tools of servers.
+// searchTool returns the tool by which the model finds servers' tools.
 func (h *Host) searchTool() tool.Tool {
 	return tool.Func[searchArgs]{
 		Name: SearchTool, Doc: strings.TrimSpace(searchDoc) + "\n" + h.stock(),
@@ -158,7 +156,7 @@ func (h *Host) searchTool() tool.Tool {
 	}
 }
 
-// stock says in short what can be searched for.
+// stock describes briefly what can be searched for.
 func (h *Host) stock() string {
 	var parts []string
 	for _, p := range h.peers {
@@ -172,7 +170,7 @@ func (h *Host) stock() string {
 	return clip.Text("Servers and how many tools they have: "+strings.Join(parts, ", "), 300)
 }
 
-// found is what the model is told of a search.
+// found is a search result for the model.
 type found struct {
 	OK    bool        `json:"ok"`
 	Tools []foundTool `json:"tools"`
@@ -184,8 +182,7 @@ type foundTool struct {
 	Doc  string `json:"description"`
 }
 
-// find looks for tools by the words of a query, or by their names, and has those
-// that it finds described to the model.
+// find searches tools by the words of a query, or by name, and advertises those it finds.
 func (h *Host) find(query string) tool.Result {
 	all := gather(h, func(p *peer) []*remote { return p.tools })
 	hits := named(all, query)
@@ -207,7 +204,7 @@ func (h *Host) find(query string) tool.Result {
 	return tool.Result{Value: v, Summary: tool.Count(len(names), "tool", "tools"), Show: display.Text(strings.Join(names, "\n"))}
 }
 
-// named are the tools that a query names, by their whole name or the server's own.
+// named returns the tools that a query names, in full or by the server's own name.
 func named(all []*remote, query string) (hits []*remote) {
 	list := strings.TrimPrefix(strings.TrimSpace(query), "select:")
 	for name := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -220,8 +217,8 @@ func named(all []*remote, query string) (hits []*remote) {
 	return hits
 }
 
-// matching are the tools that words are about, the best first: a word in the name
-// counts for more than one in the description.
+// matching returns the tools that match words, best first: a
+// match in the name counts more than one in the description.
 func matching(all []*remote, query string) []*remote {
 	type hit struct {
 		*remote

@@ -26,19 +26,18 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Bounds of what a server may ask.
+// These limits apply to a server's requests.
 const (
 	maxFields   = 20
-	maxQuestion = 1000    // bytes of what it says
-	maxSampled  = 4 << 10 // tokens of an answer of the model
+	maxQuestion = 1000    // bytes of its text
+	maxSampled  = 4 << 10 // tokens of a model's answer
 	maxAsking   = 32 << 10
 )
 
-// Asks is where a question says which server it is of.
+// Asks is the metadata key for the server that asks a question.
 const Asks = "mcpServer"
 
-// ask puts a question of the server to whoever is asked about the call that is
-// under way. Where nobody answers, the answer says so.
+// ask asks the server's question in the current call. If nobody can answer, the response says so.
 func (p *peer) ask(ctx context.Context, q uip.Request) (uip.Response, *openCall, error) {
 	open, answered, err := p.calls.asking()
 	if err != nil {
@@ -47,33 +46,33 @@ func (p *peer) ask(ctx context.Context, q uip.Request) (uip.Response, *openCall,
 	defer answered()
 	asking, cancel := context.WithCancel(open.ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, cancel)() // the server takes it back
+	defer context.AfterFunc(ctx, cancel)() // the server withdrew it
 	if q.Display.Metadata == nil {
 		q.Display.Metadata = make(map[string]string)
 	}
 	q.Display.Metadata[Asks] = oneLine(p.Name)
 	a, err := uip.From(open.ctx).Ask(asking, q)
-	if errors.Is(err, uip.ErrParked) { // the server would be gone
+	if errors.Is(err, uip.ErrParked) { // the server would be gone by then
 		p.tellOnce("parked", fmt.Sprintf("MCP server %s asked a question in a call: that cannot be parked", oneLine(p.Name)))
 		return uip.NoAnswer(q), open, nil
 	}
 	return a, open, err
 }
 
-// tellUnasked tells that nobody was there to answer the server.
+// tellUnasked warns that nobody was there to answer the server.
 func (p *peer) tellUnasked() {
 	p.tellOnce("unasked", fmt.Sprintf("MCP server %s asked a question, and nobody could answer: coder declined", oneLine(p.Name)))
 }
 
-// The answers to what a server asks for.
+// The answers to a server's requests.
 const (
 	accept  = "accept"
 	decline = "decline"
 	cancel  = "cancel"
-	leave   = "leave" // a field as it is
+	leave   = "leave" // keep a field as it is
 )
 
-// elicit asks the person what the server wants to know.
+// elicit asks the user for the server.
 func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	q, fields, err := p.form(r.Params)
 	if err != nil {
@@ -107,8 +106,7 @@ func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 	return &sdk.ElicitResult{Action: accept, Content: content}, nil
 }
 
-// form is the question to a person: one part for each field, and at the end
-// whether the answers are sent.
+// form returns the question to the user: one part for each field, and at the end whether to send the answers.
 func (p *peer) form(params *sdk.ElicitParams) (uip.Request, []field, error) {
 	says := fmt.Sprintf("The MCP server %s asks: %s", oneLine(p.Name), sanitize.Line(params.Message, maxQuestion))
 	end := uip.Request{
@@ -140,7 +138,7 @@ func (p *peer) form(params *sdk.ElicitParams) (uip.Request, []field, error) {
 	return q, fields, nil
 }
 
-// field is a thing that a server wants to know.
+// field is an item in a server's form.
 type field struct {
 	name, kind  string // kind is boolean, number, integer, string or array
 	title, says string
@@ -150,10 +148,10 @@ type field struct {
 	pattern     string
 }
 
-// choice is one of the values that a field can have.
+// choice is one of a field's possible values.
 type choice struct{ value, label string }
 
-// readFields reads the fields of a form: those that are needed first.
+// readFields parses the fields of a form, required ones first.
 func readFields(schema any) ([]field, error) {
 	type option struct {
 		Const any    `json:"const"`
@@ -213,7 +211,7 @@ func readFields(schema any) ([]field, error) {
 	return fields, nil
 }
 
-// question asks for the field. An empty line leaves it as it is, where it may be.
+// question returns the question for the field. An empty line keeps an optional field as it is.
 func (f field) question() uip.Request {
 	title := sanitize.Theirs(f.title)
 	if f.says != "" {
@@ -255,12 +253,12 @@ func (f field) question() uip.Request {
 		q.Display.Metadata = map[string]string{uip.OnEnter: leave}
 	}
 	if q.Display.Title = title; hint != "" {
-		q.Display.Title += "\n" + hint // translated as a line of its own
+		q.Display.Title += "\n" + hint // a separate line for translation
 	}
 	return q
 }
 
-// allowed is what an answer that is typed must be, as a regular expression.
+// allowed returns the regular expression for a typed answer.
 func (f field) allowed() string {
 	switch {
 	case f.kind == "integer":
@@ -282,12 +280,12 @@ func (f field) allowed() string {
 		return "(?i)^" + one + "$"
 	}
 	if _, err := regexp.Compile(f.pattern); err != nil {
-		return "" // the server looks for itself
+		return "" // the server checks it
 	}
 	return f.pattern
 }
 
-// value is what was answered, or nil if nothing was.
+// value returns the answered value, or nil if there is none.
 func (f field) value(a uip.Response) any {
 	if a.Option == leave || a.Option == "" && a.Input == "" {
 		return f.fallback
@@ -325,21 +323,21 @@ func (f field) value(a uip.Response) any {
 	return a.Input
 }
 
-// Sampling is what a server wants to have the model answer.
+// Sampling is a server's request to the model.
 type Sampling struct {
 	System    string
 	Messages  []chat.Message
 	MaxTokens int
 }
 
-// Sampled is what the model said, and what that cost.
+// Sampled is the model's answer, and its cost.
 type Sampled struct {
 	Text, Model string
-	Cut         bool // it had more to say
+	Cut         bool // the answer was cut off
 	Spent       []event.Event
 }
 
-// sample has the model answer for the server, if the person lets it.
+// sample gets the model's answer for the server, if the user allows it.
 func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
 	want := Sampling{System: sanitize.Text(r.Params.SystemPrompt), MaxTokens: maxSampled}
 	if n := r.Params.MaxTokens; n > 0 && n < maxSampled {

@@ -21,7 +21,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// client is what answers the server.
+// client returns the client that answers the server.
 func (p *peer) client() *sdk.Client {
 	o := &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{
@@ -43,7 +43,7 @@ func (p *peer) client() *sdk.Client {
 	return c
 }
 
-// lists are kinds of things that a server has.
+// lists are the kinds of lists that a server has.
 type lists uint8
 
 const (
@@ -52,8 +52,8 @@ const (
 	prompts
 )
 
-// relist takes in what a server has, some of which it says has changed, beside
-// what is done: however often it says so, once at a time and once more after.
+// relist reloads a server's changed lists in the background: however many change reports come, one
+// reload at a time and one more afterwards.
 func (p *peer) relist(session *sdk.ClientSession, what lists) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *peer) relist(session *sdk.ClientSession, what lists) {
 			wait := p.tooOften()
 			p.mu.Unlock()
 			if wait && p.host.o.Sleep(p.host.life, relistPause) != nil {
-				continue // it is over: session is gone, or will be
+				continue // outdated: session is gone, or soon will be
 			}
 			if what&tools != 0 && p.list(p.host.life, session) == nil {
 				p.host.advertised.changed()
@@ -94,15 +94,14 @@ func (p *peer) relist(session *sdk.ClientSession, what lists) {
 }
 
 const (
-	// relistPause is what lies between two looks at a server that says again and again
-	// that it has changed: more than relistFree times with less than relistCalm between.
+	// relistPause is the time between two reloads for a server that keeps reporting changes: more than
+	// relistFree times with less than relistCalm in between.
 	relistPause = time.Second
 	relistFree  = 3
 	relistCalm  = 10 * time.Second
 )
 
-// tooOften reports whether the server says that it has changed without end. The
-// caller holds p.mu.
+// tooOften reports whether the server keeps reporting changes. The caller holds p.mu.
 func (p *peer) tooOften() bool {
 	now := p.host.o.Now()
 	if now.Sub(p.lastList) > relistCalm {
@@ -114,36 +113,35 @@ func (p *peer) tooOften() bool {
 }
 
 const (
-	// maxProgress is how often one call may tell how far it is.
+	// maxProgress limits the progress reports of one call.
 	maxProgress = 500
-	// maxAsked is how often a server may ask something in one call.
+	// maxAsked limits the server's questions in one call.
 	maxAsked = 20
 )
 
-// calls are the calls under way with one server.
+// calls are the running calls of one server.
 type calls struct {
 	mu   sync.Mutex // guards the fields below, and those of the calls
 	next int
-	open []*openCall // as they began
+	open []*openCall // in order of start
 }
 
-// openCall is a call under way: where it tells how far it is, and whoever the
-// server may ask because of it.
+// openCall is a running call: where its progress is shown, and whom the server may ask during it.
 type openCall struct {
 	token string
 	ctx   context.Context // ends with the call
 	out   io.Writer
-	told  int // how often it told how far it is
-	asked int // how often its server asked something
+	told  int // number of progress reports
+	asked int // number of the server's questions
 	limit time.Duration
 	clock *time.Timer   // ends the call
-	spent []event.Event // by the server, on the model
+	spent []event.Event // model costs caused by the server
 }
 
-// errLate ends a call that takes too long.
+// errLate ends a call that runs too long.
 var errLate = errors.New("too late")
 
-// begin opens a call, which may take as long as limit says, until done.
+// begin opens a call with a time limit; done closes it.
 func (c *calls) begin(ctx context.Context, out io.Writer, limit time.Duration) (o *openCall, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.mu.Lock()
@@ -160,8 +158,8 @@ func (c *calls) begin(ctx context.Context, out io.Writer, limit time.Duration) (
 	}
 }
 
-// asking is the call that a question of the server is about: the one that is
-// open longest. Its time stands still until the question is answered.
+// asking returns the call for a server's question: the one open
+// longest. Its time limit is paused until answered is called.
 func (c *calls) asking() (o *openCall, answered func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,21 +180,21 @@ func (c *calls) asking() (o *openCall, answered func(), err error) {
 	}, nil
 }
 
-// spend takes down what a call cost.
+// spend adds costs to a call.
 func (c *calls) spend(o *openCall, spent []event.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.spent = append(o.spent, spent...)
 }
 
-// costs are what a call has cost so far.
+// costs returns a call's costs so far.
 func (c *calls) costs(o *openCall) []event.Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(o.spent)
 }
 
-// progress shows how far a call is.
+// progress shows a call's progress.
 func (c *calls) progress(at *sdk.ProgressNotificationParams) {
 	token, _ := at.ProgressToken.(string)
 	c.mu.Lock()
@@ -217,5 +215,5 @@ func (c *calls) progress(at *sdk.ProgressNotificationParams) {
 	if len(words) == 0 {
 		words = append(words, strconv.FormatFloat(at.Progress, 'f', -1, 64))
 	}
-	_, _ = io.WriteString(o.out, strings.Join(words, " ")+"\n") // for people to watch
+	_, _ = io.WriteString(o.out, strings.Join(words, " ")+"\n") // only for viewers
 }

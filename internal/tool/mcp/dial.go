@@ -16,10 +16,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// line is a connection with a server.
+// line is a connection to a server.
 type line struct {
 	session *sdk.ClientSession
-	pipe    *pipe // nil for one on the web
+	pipe    *pipe // nil for a web server
 	cancel  context.CancelFunc
 }
 
@@ -33,12 +33,12 @@ func (l *line) close() {
 	l.cancel()
 }
 
-// explain is why a connection ended: by the words of the program, if it did.
+// explain returns why a connection ended: the program's own message, if it exited.
 func (l *line) explain(err error) error {
 	if l.pipe == nil || version().MatchString(err.Error()) {
 		return err
 	}
-	select { // an end is told by the connection before it is seen
+	select { // the connection reports the end before the process does
 	case <-l.pipe.ended:
 		if errors.Is(l.pipe.broken, errFlood) {
 			return errFlood
@@ -58,13 +58,13 @@ func (l *line) explain(err error) error {
 	}
 }
 
-// muteError reports a server that does not answer.
+// muteError is the error of a server that does not answer.
 type muteError struct{ patience time.Duration }
 
 func (e muteError) Error() string { return fmt.Sprintf("no answer within %s", e.patience) }
 
-// connect greets the server and, if it refuses that, asks in the newest protocol, which
-// has no greeting.
+// connect greets the server and, if the server rejects that,
+// tries the newest protocol, which has no greeting.
 func (p *peer) connect(ctx context.Context) (*line, error) {
 	line, err := p.dial(ctx, older)
 	hopeless := errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.As(err, new(muteError))
@@ -74,7 +74,7 @@ func (p *peer) connect(ctx context.Context) (*line, error) {
 	return p.dial(ctx, "")
 }
 
-// dial reaches the server by one version of the protocol; "" is the newest.
+// dial connects to the server with one version of the protocol; "" is the newest.
 func (p *peer) dial(ctx context.Context, version string) (*line, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &line{cancel: cancel}
@@ -97,7 +97,7 @@ func (p *peer) dial(ctx context.Context, version string) (*line, error) {
 	return nil, err
 }
 
-// transport is the way to the server. A program is started.
+// transport returns the transport to the server. It starts a program.
 func (p *peer) transport(l *line) (sdk.Transport, error) {
 	switch p.Type {
 	case HTTP:
@@ -129,10 +129,10 @@ func (p *peer) transport(l *line) (sdk.Transport, error) {
 	return l.pipe.transport(), nil
 }
 
-// errUnauthorised reports a server that wants to know who asks.
+// errUnauthorised is the error of a server that requires a login.
 var errUnauthorised = errors.New("login required")
 
-// locksOut says what to do about that.
+// locksOut returns the error with a hint how to log in.
 func (p *peer) locksOut() error {
 	for name := range p.Headers {
 		if strings.EqualFold(name, "Authorization") {

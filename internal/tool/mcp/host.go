@@ -1,9 +1,7 @@
-// Package mcp lets the model use tools of other programs that speak the Model
-// Context Protocol. A [Host] runs the servers that people configured, beside the
-// session and within bounds, and offers their tools as [tool.Tool]s: what they
-// would do nobody can tell, so each call is judged as such. Whatever a server
-// says is a stranger's word: it is bounded, cleaned, and believed only where the
-// person said so.
+// Package mcp lets the model use tools of other programs that speak the Model Context Protocol. A
+// [Host] runs the configured servers, confined, beside the session, and offers their tools as
+// [tool.Tool]s. Their effects are unknown, so each call is judged as unknown. A server's output is
+// untrusted: it is limited in size, cleaned, and believed only where the user said so.
 package mcp
 
 import (
@@ -23,49 +21,49 @@ import (
 )
 
 const (
-	// greetPatience is how long an attempt to reach a server may take.
+	// greetPatience is the timeout of an attempt to connect to a server.
 	greetPatience = 60 * time.Second
 	listPatience  = 30 * time.Second
-	// stable is how long a server has to run for its next end to count as the first.
+	// stable is how long a server must run before its failures are counted from zero again.
 	stable = time.Minute
-	// attempts is how often a server is started again in a row.
+	// attempts is how often a server is restarted in a row.
 	attempts = 4
-	// older is the newest protocol that begins with a greeting.
+	// older is the newest protocol version with a greeting.
 	older = "2025-11-25"
 )
 
-// Options are what a Host is made of. Those that say so may be nil.
+// Options configures a Host. Fields may be nil where stated.
 type Options struct {
-	Servers []Server // the strongest first: of two with like names the second is left out
+	Servers []Server // highest precedence first: of two with like names the second is skipped
 	Root    string   // the workspace, absolute
-	Env     []string // of programs; what a server's settings say is added
-	Version string   // of this program
-	Vision  bool     // the model can be shown pictures
-	// Attended says that there is a person who can type commands.
+	Env     []string // of programs; a server's settings are added
+	Version string   // of coder
+	Vision  bool     // the model supports images
+	// Attended means that a user is present who can type commands.
 	Attended bool
-	// Trial says that servers are only tried: none is started again.
+	// Trial means that servers are only tested: none is restarted.
 	Trial bool
-	// Confine is given the command of every program before it starts.
+	// Confine confines the command of every program before it starts.
 	Confine func(*program.Cmd, Server) error
-	// Watch, which may be nil, is called before a call that may write. What it returns
-	// finds afterwards what is worth a word to the model.
+	// Watch, which may be nil, is called before a call that may write. The function it returns is called
+	// afterwards and returns a note for the model.
 	Watch func(context.Context) func(context.Context) string
-	// Transport, which may be nil, carries what is said to servers on the web.
+	// Transport, which may be nil, carries requests to web servers.
 	Transport http.RoundTripper
-	// Relay, which may be nil, passes a message on to a server that is a part of the
-	// program which drives the session, and returns its answer.
+	// Relay, which may be nil, sends a message to a server inside the
+	// program that drives the session, and returns the answer.
 	Relay func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
-	// Taken reports whether a tool of another origin has a name.
+	// Taken reports whether another tool already has a name.
 	Taken func(name string) bool
-	Warn  func(string) // tells the person
+	Warn  func(string) // warns the user
 	Now   func() time.Time
-	// Logins, which may be nil, keeps what logins with servers gave.
+	// Logins, which may be nil, stores logins to servers.
 	Logins Logins
-	// Sample, which may be nil, has the session's model answer for a server.
+	// Sample, which may be nil, gets the session's model's answer for a server.
 	Sample func(context.Context, Sampling) (Sampled, error)
-	// Sleep, which may be nil, passes the time between attempts.
+	// Sleep, which may be nil, waits between attempts.
 	Sleep func(context.Context, time.Duration) error
-	// Patience is how many times as long as usual a server is waited for; zero is once.
+	// Patience is the factor for server timeouts; zero means one.
 	Patience int
 }
 
@@ -78,10 +76,10 @@ type Host struct {
 	start      sync.Once
 	work       sync.WaitGroup
 	advertised advertised
-	greeting   time.Duration // patience with an attempt to reach a server; tests have less
+	greeting   time.Duration // timeout of an attempt to connect; shorter in tests
 }
 
-// New makes a Host. Nothing is started.
+// New returns a Host. It starts no server.
 func New(o Options) *Host {
 	if o.Sleep == nil {
 		o.Sleep = clock.Sleep
@@ -111,7 +109,7 @@ func New(o Options) *Host {
 	return h
 }
 
-// Start starts the servers, beside whatever is done. It does not wait.
+// Start starts the servers in the background. It does not wait.
 func (h *Host) Start() {
 	h.start.Do(func() {
 		for _, p := range h.peers {
@@ -125,7 +123,7 @@ func (h *Host) Start() {
 	})
 }
 
-// Settle waits until every server has come up or failed, for patience at most.
+// Settle waits until every server is ready or has failed, for patience at most.
 func (h *Host) Settle(ctx context.Context, patience time.Duration) {
 	h.Start()
 	limit := time.NewTimer(patience)
@@ -146,16 +144,15 @@ func (h *Host) Settle(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// Close ends the servers and waits until they are gone.
+// Close stops the servers and waits until they have ended.
 func (h *Host) Close() error {
 	h.end()
-	h.start.Do(func() {}) // none is started any more
+	h.start.Do(func() {}) // prevent later starts
 	h.work.Wait()
 	return nil
 }
 
-// Reconnect starts a server anew, or all if name is empty. It reports whether
-// there is one of that name.
+// Reconnect restarts a server, or all if name is empty. It reports whether a server of that name exists.
 func (h *Host) Reconnect(name string) bool {
 	h.Start()
 	found := name == ""
@@ -164,22 +161,22 @@ func (h *Host) Reconnect(name string) bool {
 			found = true
 			select {
 			case p.again <- struct{}{}:
-			default: // it is on its way
+			default: // already requested
 			}
 		}
 	}
 	return found
 }
 
-// Toggle switches a server off or on, for as long as this Host lives. It reports
-// whether there is one of that name.
+// Toggle switches a server off or on until the Host is
+// closed. It reports whether a server of that name exists.
 func (h *Host) Toggle(name string, on bool) bool {
 	i := slices.IndexFunc(h.peers, func(p *peer) bool { return strings.EqualFold(p.Name, name) })
 	if i < 0 {
 		return false
 	}
 	p := h.peers[i]
-	if p.off.Swap(!on) == !on { // it is so already
+	if p.off.Swap(!on) == !on { // no change
 		return true
 	}
 	h.Reconnect(name)
@@ -189,7 +186,7 @@ func (h *Host) Toggle(name string, on bool) bool {
 	return true
 }
 
-// State is how a server is.
+// State is the state of a server.
 type State string
 
 // The states.
@@ -199,28 +196,28 @@ const (
 	Starting State = "starting"
 	Ready    State = "ready"
 	Failed   State = "failed"
-	Locked   State = "not logged in" // it wants to know who asks
-	LeftOut  State = "skipped"       // it cannot be used as it is written
+	Locked   State = "not logged in" // it requires a login
+	LeftOut  State = "skipped"       // its settings are unusable
 )
 
-// Status is a server as it is now.
+// Status is the current status of a server.
 type Status struct {
 	Server
 	State   State
-	Why     string // it failed
+	Why     string // why it failed
 	Tools   []ToolStatus
-	Refused []string // what of it is not used, and why
-	Says    string   // what it calls itself
+	Refused []string // what is not used, and why
+	Says    string   // its own name
 }
 
-// ToolStatus is a tool as people see it.
+// ToolStatus is a tool's status for display.
 type ToolStatus struct {
 	Name, About string
-	Loaded      bool // it is described to the model
-	ReadOnly    bool // by the server's word, which is believed
+	Loaded      bool // it is advertised
+	ReadOnly    bool // according to the trusted server
 }
 
-// Status tells how the servers are, by name.
+// Status returns the status of all servers, by name.
 func (h *Host) Status() (all []Status) {
 	for _, p := range h.peers {
 		p.mu.Lock()
@@ -239,5 +236,5 @@ func (h *Host) Status() (all []Status) {
 	return all
 }
 
-// oneLine is a stranger's text in a line.
+// oneLine returns untrusted text as one line.
 func oneLine(s string) string { return sanitize.Line(s, 300) }

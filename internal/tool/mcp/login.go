@@ -25,21 +25,20 @@ import (
 )
 
 const (
-	// refreshPatience is how long a new token may take.
+	// refreshPatience is the timeout for a new token.
 	refreshPatience = 30 * time.Second
-	// maxRefused is how much is read of an answer that refuses a request.
+	// maxRefused limits how much of a refusal is read.
 	maxRefused = 64 << 10
 )
 
-// Logins keep what a login with a server on the web gave, by its address. An
-// empty text takes it out.
+// Logins stores the logins to web servers by address. Saving an empty text deletes the login.
 type Logins interface {
 	Load(address string) (json.RawMessage, error)
 	Save(address string, login json.RawMessage) error
 }
 
-// login is what is kept: who this program is to the server that gives tokens,
-// where that is, and the tokens.
+// login is a stored login: coder's identity at the server that
+// issues tokens, that server's address, and the tokens.
 type login struct {
 	ClientID     string           `json:"client_id"`
 	ClientSecret string           `json:"client_secret,omitempty"`
@@ -49,7 +48,7 @@ type login struct {
 	Token        *oauth2.Token    `json:"token"`
 }
 
-// loginOf is what is kept for the server, or nil.
+// loginOf returns the stored login for the server, or nil.
 func (p *peer) loginOf() *login {
 	if p.host.o.Logins == nil {
 		return nil
@@ -64,16 +63,16 @@ func (p *peer) loginOf() *login {
 
 func (p *peer) keep(l *login) error { return p.host.o.Logins.Save(p.URL, jsonx.Must(l)) }
 
-// tokens give the token for requests to one server.
+// tokens supplies the token for requests to one server.
 type tokens struct {
 	peer *peer
 	mu   sync.Mutex // guards the field below, and refreshing
 	held *login
-	read bool // what is kept was looked at
+	read bool // the stored login was read
 }
 
-// get is the token in force, made anew where it has to be; "" if there is none.
-// Stale is one that the server did not take.
+// get returns the current token, refreshed if necessary, or "" if
+// there is none. stale is a token that the server rejected.
 func (t *tokens) get(ctx context.Context, stale string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +83,7 @@ func (t *tokens) get(ctx context.Context, stale string) string {
 	if t.read && t.held == nil && stale == "" {
 		return ""
 	}
-	t.held, t.read = t.peer.loginOf(), true // another process may have it anew
+	t.held, t.read = t.peer.loginOf(), true // another process may have refreshed it
 	switch {
 	case t.held == nil:
 		return ""
@@ -110,21 +109,20 @@ func (t *tokens) get(ctx context.Context, stale string) string {
 	return fresh.AccessToken
 }
 
-// forget drops what is held, so that what is kept is looked at again.
+// forget drops the token in memory, so that the stored login is read again.
 func (t *tokens) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.held, t.read = nil, false
 }
 
-// plain is what speaks to servers that know nothing of anybody.
+// plain returns a client without credentials.
 func (h *Host) plain() *http.Client {
 	return &http.Client{Transport: h.o.Transport, Timeout: refreshPatience}
 }
 
-// Authorise logs in with a server on the web: show is given the address that the
-// person opens in a browser, and pasted, which may be nil, tells where that led,
-// for a browser on another machine.
+// Authorise logs in to a web server. show gets the address for the user to open in a browser. pasted, which
+// may be nil, supplies the address the browser was redirected to, for a browser on another machine.
 func (h *Host) Authorise(ctx context.Context, name string, show func(address string), pasted <-chan string) error {
 	p := h.peer(name)
 	switch {
@@ -175,8 +173,7 @@ func (h *Host) Authorise(ctx context.Context, name string, show func(address str
 	return nil
 }
 
-// Forget takes out what a login with a server gave. It reports whether there
-// was one.
+// Forget deletes the login to a server. It reports whether there was one.
 func (h *Host) Forget(name string) (bool, error) {
 	p := h.peer(name)
 	if p == nil || p.loginOf() == nil {
@@ -195,8 +192,8 @@ func (h *Host) peer(name string) *peer {
 	return nil
 }
 
-// knock asks the server for something as somebody it does not know: to be
-// greeted, and for its tools, for some greet everybody.
+// knock sends the server requests without credentials: a greeting, and
+// a request for its tools, because some servers greet everyone.
 func (p *peer) knock(ctx context.Context) (req *http.Request, res *http.Response, err error) {
 	for _, want := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + older + `","capabilities":{},"clientInfo":{"name":"coder","version":"0"}}}`,
@@ -217,7 +214,7 @@ func (p *peer) knock(ctx context.Context) (req *http.Request, res *http.Response
 		if res.StatusCode == http.StatusUnauthorized {
 			break
 		}
-		_ = res.Body.Close() // nobody wants to read it
+		_ = res.Body.Close() // the body is not needed
 	}
 	res.Body = struct {
 		io.Reader
@@ -226,8 +223,7 @@ func (p *peer) knock(ctx context.Context) (req *http.Request, res *http.Response
 	return req, res, nil
 }
 
-// credentials are those that people have of a server that gives none to
-// strangers.
+// credentials returns the user's client credentials for a server that issues none itself.
 func (o OAuth) credentials() *oauthex.ClientCredentials {
 	if o.ClientID == "" {
 		return nil
@@ -239,8 +235,7 @@ func (o OAuth) credentials() *oauthex.ClientCredentials {
 	return c
 }
 
-// redirect is where the browser is sent once the person has logged in: a port of
-// this machine that nobody else reaches.
+// redirect receives the browser after the login: a local port that no other machine can reach.
 type redirect struct {
 	address string
 	server  *http.Server
@@ -257,7 +252,7 @@ func listenForRedirect(port int) (*redirect, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = io.WriteString(w, "Done. You can close this page and go back to coder.\n") // whoever reads it has seen enough
+		_, _ = io.WriteString(w, "Done. You can close this page and go back to coder.\n") // a failure does not matter
 		select {
 		case r.hits <- q.URL.Query():
 		default:
@@ -271,14 +266,14 @@ func listenForRedirect(port int) (*redirect, error) {
 func (r *redirect) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), endGrace)
 	defer cancel()
-	if r.server.Shutdown(ctx) != nil { // the page is on its way
+	if r.server.Shutdown(ctx) != nil { // the page is still being sent
 		_ = r.server.Close()
 	}
 	r.done.Wait()
 }
 
-// wait waits for the browser to come back from address, or for the person to
-// tell where it went. What does not belong to this login is passed over.
+// wait waits for the browser to return from address, or for a
+// pasted address. It ignores anything from another login.
 func (r *redirect) wait(ctx context.Context, address string, pasted <-chan string) (*auth.AuthorizationResult, error) {
 	sent, err := url.Parse(address)
 	if err != nil {

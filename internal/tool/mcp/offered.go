@@ -18,35 +18,34 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Bounds of what a server may say it has beside tools.
+// These limits apply to what a server offers besides tools.
 const (
 	maxResources = 1000
 	maxPrompts   = 200
 	maxArguments = 20
-	// namedPatience is how long whoever names something of a server waits for it
-	// to come up, and again for it to tell.
+	// namedPatience is how long naming something of a server waits
+	// for the server to be ready, and again for its answer.
 	namedPatience = 10 * time.Second
 )
 
-// Resource is something that a server lets be read.
+// Resource is something readable on a server.
 type Resource struct{ Server, URI, About string }
 
-// Prompt is a text that a server writes for the model, of what the person gives
-// for its arguments.
+// Prompt is a text that a server writes for the model from the user's arguments.
 type Prompt struct {
-	Name, About string // Name is the command's
+	Name, About string // Name is the command's name
 	Arguments   []Argument
 	server      *peer
-	name        string // as the server knows it
+	name        string // the server's name for it
 }
 
-// Argument is a thing that a prompt is made of.
+// Argument is an argument of a prompt.
 type Argument struct {
 	Name     string
 	Required bool
 }
 
-// Usage is what follows the name of the command.
+// Usage returns the arguments as shown after the command's name.
 func (p Prompt) Usage() string {
 	var words []string
 	for _, a := range p.Arguments {
@@ -59,17 +58,17 @@ func (p Prompt) Usage() string {
 	return strings.Join(words, " ")
 }
 
-// Resources are those that servers have told of.
+// Resources returns the resources that servers have listed.
 func (h *Host) Resources() []Resource {
 	return gather(h, func(p *peer) []Resource { return p.resources })
 }
 
-// Prompts are those that servers have told of.
+// Prompts returns the prompts that servers have listed.
 func (h *Host) Prompts() []Prompt {
 	return gather(h, func(p *peer) []Prompt { return p.prompts })
 }
 
-// gather is what all servers have of something.
+// gather collects something from all servers.
 func gather[T any](h *Host, of func(*peer) []T) (all []T) {
 	for _, p := range h.peers {
 		p.mu.Lock()
@@ -79,8 +78,7 @@ func gather[T any](h *Host, of func(*peer) []T) (all []T) {
 	return all
 }
 
-// listResources takes in what the server lets be read. Whatever it does not
-// tell of can be named nevertheless.
+// listResources reloads the server's list of resources. The user can also name unlisted resources.
 func (p *peer) listResources(ctx context.Context, session *sdk.ClientSession) {
 	if about := session.InitializeResult(); about == nil || about.Capabilities == nil || about.Capabilities.Resources == nil {
 		return
@@ -92,7 +90,7 @@ func (p *peer) listResources(ctx context.Context, session *sdk.ClientSession) {
 		if err != nil || len(list) == maxResources {
 			break
 		}
-		if r != nil && oneLine(r.URI) == r.URI { // else nobody could name it
+		if r != nil && oneLine(r.URI) == r.URI { // else the user could not name it
 			list = append(list, Resource{p.Name, r.URI, oneLine(strings.Join([]string{r.Name, r.Description}, " "))})
 		}
 	}
@@ -101,7 +99,7 @@ func (p *peer) listResources(ctx context.Context, session *sdk.ClientSession) {
 	p.resources = list
 }
 
-// listPrompts takes in the prompts that the server has.
+// listPrompts reloads the server's list of prompts.
 func (p *peer) listPrompts(ctx context.Context, session *sdk.ClientSession) {
 	if about := session.InitializeResult(); about == nil || about.Capabilities == nil || about.Capabilities.Prompts == nil {
 		return
@@ -135,7 +133,7 @@ func (p *peer) listPrompts(ctx context.Context, session *sdk.ClientSession) {
 	p.prompts = list
 }
 
-// Prompt finds the prompt behind a command. It waits for its server.
+// Prompt returns the prompt behind a command. It waits for its server.
 func (h *Host) Prompt(ctx context.Context, command string) (Prompt, bool) {
 	for _, p := range h.peers {
 		if !strings.HasPrefix(strings.ToLower(command), strings.ToLower("mcp__"+Clean(p.Name)+"__")) {
@@ -153,7 +151,7 @@ func (h *Host) Prompt(ctx context.Context, command string) (Prompt, bool) {
 	return all[i], true
 }
 
-// await is the connection with a server that somebody named, once it is there.
+// await returns the connection to a server that the user named, once it is ready.
 func (p *peer) await(ctx context.Context) (*sdk.ClientSession, error) {
 	p.host.Start()
 	p.host.wait(ctx, p.settled)
@@ -172,7 +170,7 @@ func (p *peer) await(ctx context.Context) (*sdk.ClientSession, error) {
 	return nil, fmt.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), "not started yet")
 }
 
-// wait waits for something, but not long.
+// wait waits for done, but not long.
 func (h *Host) wait(ctx context.Context, done <-chan struct{}) {
 	limit := time.NewTimer(namedPatience * time.Duration(h.o.Patience))
 	defer limit.Stop()
@@ -183,7 +181,7 @@ func (h *Host) wait(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// Write has the server write the prompt, with what was typed for its arguments.
+// Write gets the prompt from the server, with the typed arguments.
 func (p Prompt) Write(ctx context.Context, typed string) (string, error) {
 	args, err := p.read(typed)
 	if err != nil {
@@ -214,7 +212,7 @@ func (p Prompt) Write(ctx context.Context, typed string) (string, error) {
 	return clip.Text(text, maxText), nil
 }
 
-// contentText is content as text.
+// contentText returns content as text.
 func contentText(c sdk.Content) string {
 	switch c := c.(type) {
 	case *sdk.TextContent:
@@ -231,8 +229,7 @@ func contentText(c sdk.Content) string {
 	return ""
 }
 
-// read reads what was typed for the arguments: NAME=VALUE, or values in their
-// order. The last of them takes what is left.
+// read parses typed arguments: NAME=VALUE, or values in order. The last one gets the rest.
 func (p Prompt) read(typed string) (map[string]string, error) {
 	args := make(map[string]string)
 	words := split(typed)
@@ -266,7 +263,7 @@ func (p Prompt) read(typed string) (map[string]string, error) {
 	return args, nil
 }
 
-// split is the words of a line; quotes hold words together.
+// split splits a line into words; quotes keep words together.
 func split(line string) (words []string) {
 	var word strings.Builder
 	var quote rune
@@ -295,7 +292,7 @@ func split(line string) (words []string) {
 	return words
 }
 
-// ResourceTool is the name of the tool that reads what a message names.
+// ResourceTool is the name of the tool that reads a resource named in a message.
 const ResourceTool = "mcp_resource"
 
 // ResourceArgs are its arguments.
@@ -304,7 +301,7 @@ type ResourceArgs struct {
 	URI    string `json:"uri"`
 }
 
-// Named reads a name like server:uri. It reports whether there is such a server.
+// Named parses a name like server:uri. It reports whether the server exists.
 func (h *Host) Named(name string) (ResourceArgs, bool) {
 	for _, p := range h.peers {
 		for _, own := range []string{p.Name, Clean(p.Name)} {
@@ -316,8 +313,7 @@ func (h *Host) Named(name string) (ResourceArgs, bool) {
 	return ResourceArgs{}, false
 }
 
-// reading is what came of reading a resource, in the form of the tool that reads
-// files.
+// reading is the result of reading a resource, in the form of the tool that reads files.
 type reading struct {
 	OK        bool   `json:"ok"`
 	Content   string `json:"content"`
@@ -325,8 +321,8 @@ type reading struct {
 	Note      string `json:"note,omitzero"`
 }
 
-// ReadResource is the tool by which a message that names a resource gets it. It is
-// the person's own and never the model's: reading is asking the server.
+// ReadResource returns the tool that reads a resource named in a message. Only the user may call it,
+// not the model: reading sends the server a request.
 func (h *Host) ReadResource() tool.Tool {
 	return tool.Func[ResourceArgs]{
 		Name: ResourceTool, Doc: "reads a resource that a message names",

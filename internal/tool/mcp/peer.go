@@ -18,42 +18,42 @@ import (
 type peer struct {
 	Server
 	host    *Host
-	again   chan struct{} // it is to be started anew
-	settled chan struct{} // closed once it came up or failed
+	again   chan struct{} // a restart is requested
+	settled chan struct{} // closed once it is ready or has failed
 	once    sync.Once
-	// surveyed is closed once it is known which resources and prompts it has.
+	// surveyed is closed once its resources and prompts are known.
 	surveyed chan struct{}
 	listed   sync.Once
 	calls    calls
 	tokens   tokens
-	locked   atomic.Bool            // it wants to know who asks
-	off      atomic.Bool            // it is not to run
-	status   atomic.Int32           // how it last answered, if it is on the web
-	page     atomic.Pointer[string] // the kind of what it sent last, if no server of the protocol sends that
+	locked   atomic.Bool            // it requires a login
+	off      atomic.Bool            // it must not run
+	status   atomic.Int32           // its last HTTP status, if it is a web server
+	page     atomic.Pointer[string] // the content type of its last answer, if invalid in the protocol
 
 	mu        sync.Mutex // guards the fields below
 	state     State
 	why       error
-	told      string          // what the person was told last
-	warned    map[string]bool // the kinds of things the person was told of
-	relisted  int             // how often in a row it said that it has changed
+	told      string          // the last message to the user
+	warned    map[string]bool // kinds of warnings the user has seen
+	relisted  int             // number of change reports in a row
 	lastList  time.Time
 	session   *sdk.ClientSession
 	says      string
 	tools     []*remote
 	refused   []string
-	stale     lists // what of it has changed
-	listing   bool  // that is being read
+	stale     lists // lists to reload
+	listing   bool  // a reload is running
 	resources []Resource
 	prompts   []Prompt
 }
 
-// live runs the server until ctx ends, and starts it again when it ends, later
-// each time. One that cannot be started is left until the person says so.
+// live runs the server until ctx ends, and restarts it when it ends,
+// later each time. After too many failures it waits for the user.
 func (p *peer) live(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		select {
-		case <-p.again: // it is started anew just now
+		case <-p.again: // it starts now anyway
 		default:
 		}
 		if p.off.Load() {
@@ -65,7 +65,7 @@ func (p *peer) live(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		if err == nil { // the person said so
+		if err == nil { // the user restarts it
 			failures = 0
 			continue
 		}
@@ -90,7 +90,7 @@ func (p *peer) live(ctx context.Context) {
 	}
 }
 
-// rest has nothing of the server there until it is switched on.
+// rest keeps the server stopped until it is switched on.
 func (p *peer) rest(ctx context.Context) {
 	p.clear()
 	p.once.Do(func() { close(p.settled) })
@@ -100,7 +100,7 @@ func (p *peer) rest(ctx context.Context) {
 	}
 }
 
-// clear takes away what the server offers.
+// clear removes what the server offers.
 func (p *peer) clear() {
 	p.mu.Lock()
 	had := len(p.tools) > 0
@@ -111,7 +111,7 @@ func (p *peer) clear() {
 	}
 }
 
-// pause waits before the next attempt, or until the person wants it now.
+// pause waits before the next attempt, or until the user restarts the server.
 func (p *peer) pause(ctx context.Context, d time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -130,7 +130,7 @@ func (p *peer) pause(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// fail takes down why the server is not there, and tells the person once.
+// fail records why the server failed, and warns the user once.
 func (p *peer) fail(err error, hopeless bool) {
 	why := p.plain(err)
 	p.mu.Lock()
@@ -156,7 +156,7 @@ func (p *peer) fail(err error, hopeless bool) {
 	p.once.Do(func() { close(p.settled) })
 }
 
-// tellOnce tells the person of a kind of thing once: however often a server does it.
+// tellOnce warns the user once about a kind of problem, however often a server causes it.
 func (p *peer) tellOnce(kind, text string) {
 	p.mu.Lock()
 	before := p.warned[kind]
@@ -170,8 +170,7 @@ func (p *peer) tellOnce(kind, text string) {
 	}
 }
 
-// serve starts the server, offers what it has, and returns when it has ended:
-// with nil if the person wants it anew.
+// serve starts the server, offers its tools, and returns when it has ended, with nil if the user restarts it.
 func (p *peer) serve(ctx context.Context) error {
 	p.mu.Lock()
 	p.state = Starting

@@ -21,18 +21,17 @@ import (
 
 var (
 	address = lazy.Regexp(`https?://[^\s"'<>]*[^\s"'<>:;,.)]`)
-	// method is how the library says what was asked.
+	// method matches how the library names the failed request.
 	method  = lazy.Regexp(`rejected by transport: |connection closed: |(calling|sending) "[^"]*": `)
 	version = lazy.Regexp(`unsupported protocol version: "([^"]*)"`)
 	content = lazy.Regexp(`unsupported content type "?([^";]*)`)
 )
 
-// closing to rejected are the codes of errors that are the library's own, and not
-// a server's answer.
+// closing to rejected are the codes of the library's own errors, as opposed to a server's answer.
 const closing, rejected = -32005, -32003
 
-// plain is what is wrong with a server in a sentence for people, with no address
-// that holds a secret and no words of a library.
+// plain returns what is wrong with a server as a sentence for the
+// user, without secrets in addresses and without library wording.
 func (p *peer) plain(err error) error {
 	if errors.Is(err, errUnauthorised) {
 		return err
@@ -65,21 +64,21 @@ func (p *peer) plain(err error) error {
 	return errors.New(clip.Text(sanitize.Text(masked(method().ReplaceAllString(text, ""))), 2000))
 }
 
-// unreached says why nobody was reached at an address, if that is what is wrong.
+// unreached explains why an address could not be reached, if that is the error.
 func unreached(err error) error {
 	var dns *net.DNSError
 	var op *net.OpError
 	var errno syscall.Errno
 	switch {
 	case errors.As(err, &dns):
-		return fmt.Errorf("cannot reach the address: %s", dns.Err) // the rest names the host once more, and who was asked
+		return fmt.Errorf("cannot reach the address: %s", dns.Err) // the rest repeats the host and names the resolver
 	case errors.As(err, &op) && op.Op == "dial" && errors.As(err, &errno):
 		return fmt.Errorf("cannot reach the address: %s", errno)
 	}
 	return nil
 }
 
-// masked is a text whose addresses have lost what may be secret in them.
+// masked masks possible secrets in the addresses of a text.
 func masked(text string) string {
 	return address().ReplaceAllStringFunc(text, func(found string) string {
 		u, err := url.Parse(found)

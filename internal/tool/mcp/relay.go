@@ -12,11 +12,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// errNoRelay reports a server that nobody passes messages on to.
+// errNoRelay is the error of an SDK server without a relay.
 var errNoRelay = errors.New("the server is part of a program that does not drive this session")
 
-// relay is the connection with a server that is a part of the program which
-// drives the session. Every message is passed on, and answered, by itself.
+// relay is the connection to a server inside the program that drives
+// the session. Each message is sent and answered separately.
 type relay struct {
 	server   string
 	pass     func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
@@ -26,10 +26,10 @@ type relay struct {
 	passing  sync.WaitGroup
 }
 
-// Connect makes relay a [sdk.Transport].
+// Connect makes relay an [sdk.Transport].
 func (r *relay) Connect(context.Context) (sdk.Connection, error) { return r, nil }
 
-// Read is the next message of the server.
+// Read returns the server's next message.
 func (r *relay) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-r.messages:
@@ -41,7 +41,7 @@ func (r *relay) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write passes a message on. Its answer is read when it comes.
+// Write sends a message. Read returns its answer when it comes.
 func (r *relay) Write(ctx context.Context, m jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -68,12 +68,12 @@ func (r *relay) Write(ctx context.Context, m jsonrpc.Message) error {
 	return ctx.Err()
 }
 
-// Close ends it.
+// Close closes the connection.
 func (r *relay) Close() error {
 	r.end()
 	r.passing.Wait()
 	return nil
 }
 
-// SessionID is that of HTTP; here there is none.
+// SessionID returns "": only HTTP has session ids.
 func (r *relay) SessionID() string { return "" }

@@ -22,27 +22,27 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Bounds of what a server may say of its tools.
+// These limits apply to a server's descriptions of its tools.
 const (
 	maxTools  = 1000
-	maxName   = 64 // characters of a tool's name
+	maxName   = 64 // characters of a tool name
 	maxDoc    = 4 << 10
 	maxSchema = 64 << 10
-	// callPatience is how long a call may take whose server says nothing else.
+	// callPatience is the timeout of a call if the server's settings have none.
 	callPatience = 10 * time.Minute
 )
 
-// remote is a tool of a server. It is a [tool.Tool], and does not change.
+// remote is a tool of a server. It is an immutable [tool.Tool].
 type remote struct {
 	peer    *peer
-	name    string // as the server knows it
+	name    string // the server's name for it
 	spec    tool.Spec
-	version string               // of what the server says of it
+	version string               // hash of the server's description
 	hint    bool                 // the server says that it only reads
 	schema  *jsonschema.Resolved // nil if arguments cannot be checked
 }
 
-// newRemote makes a tool of what a server says of one.
+// newRemote makes a tool from a server's description.
 func newRemote(p *peer, t *sdk.Tool) (*remote, error) {
 	if t == nil || strings.TrimSpace(t.Name) == "" {
 		return nil, errors.New("the tool has no name")
@@ -70,8 +70,8 @@ func newRemote(p *peer, t *sdk.Tool) (*remote, error) {
 	return r, nil
 }
 
-// readSchema reads the schema of a tool's arguments: as the model is told it, and
-// as arguments are checked by it, which is nil where that cannot be done.
+// readSchema parses the schema of a tool's arguments: as shown to the model, and as used to check
+// arguments, or nil if that is not possible.
 func readSchema(given json.RawMessage) (shown json.RawMessage, check *jsonschema.Resolved, err error) {
 	if bytes.Equal(given, []byte("null")) {
 		given = json.RawMessage(`{"type":"object"}`)
@@ -85,9 +85,9 @@ func readSchema(given json.RawMessage) (shown json.RawMessage, check *jsonschema
 		return nil, nil, errors.New("the schema is not an object schema")
 	}
 	if check, err = schema.Resolve(nil); err != nil {
-		check = nil // it refers to what lies elsewhere; the server checks for itself
+		check = nil // it refers to external schemas; the server checks
 	}
-	for _, key := range []string{"$schema", "$id", "oneOf", "anyOf", "allOf"} { // models' makers refuse these here
+	for _, key := range []string{"$schema", "$id", "oneOf", "anyOf", "allOf"} { // model providers reject these here
 		delete(object, key)
 	}
 	object["type"] = "object"
@@ -98,7 +98,7 @@ func readSchema(given json.RawMessage) (shown json.RawMessage, check *jsonschema
 	return jsonx.Must(object), check, nil
 }
 
-// cleanWords cleans what a schema says in words.
+// cleanWords cleans the texts in a schema.
 func cleanWords(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -115,7 +115,7 @@ func cleanWords(v any) {
 	}
 }
 
-// reads reports whether the tool is believed to only read.
+// reads reports whether the tool is trusted to only read.
 func (r *remote) reads() bool { return r.hint && r.peer.TrustHints }
 
 // Spec describes the tool to the model.
@@ -138,17 +138,16 @@ func (r *remote) Prepare(_ context.Context, args json.RawMessage) (tool.Call, er
 	return &call{r, args}, nil
 }
 
-// call is a prepared use of a tool.
+// call is a prepared call of a tool.
 type call struct {
 	*remote
 	args json.RawMessage
 }
 
-// maxTitle bounds the words for a call.
+// maxTitle limits the title of a call.
 const maxTitle = 120
 
-// Plan says that nobody can tell what the call does, unless the person believes
-// its server.
+// Plan returns a plan with unknown effects, unless the user trusts the server's hints.
 func (c *call) Plan() tool.Plan {
 	e := tool.Effect{Kind: tool.Unknown, Target: c.spec.Name}
 	if c.reads() {
@@ -166,7 +165,7 @@ func (c *call) Plan() tool.Plan {
 	return tool.Plan{Title: title, Effects: []tool.Effect{e}, Preview: display.Text(about), Version: c.version}
 }
 
-// Run has the server do it.
+// Run calls the tool on the server.
 func (c *call) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
 	session, err := c.peer.holds(c.remote)
 	if err != nil {
@@ -201,8 +200,7 @@ func (c *call) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
 	return res, err
 }
 
-// holds is the connection by which a tool can be called, if it is still what it
-// was when it was looked at.
+// holds returns the connection to call a tool, if its description has not changed.
 func (p *peer) holds(r *remote) (*sdk.ClientSession, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,8 +223,7 @@ func (p *peer) holds(r *remote) (*sdk.ClientSession, error) {
 	return nil, fmt.Errorf("the MCP server %s no longer has %s", oneLine(p.Name), r.spec.Name)
 }
 
-// list takes in the tools that the server has. What is wrong with some of them
-// does not keep the others from being used.
+// list reloads the server's tools. Invalid tools do not prevent the use of the others.
 func (p *peer) list(ctx context.Context, session *sdk.ClientSession) error {
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
@@ -280,5 +277,5 @@ func (p *peer) list(ctx context.Context, session *sdk.ClientSession) error {
 	return nil
 }
 
-// folded is a name as [tool.Set] tells names apart.
+// folded returns a name in the form in which [tool.Set] compares names.
 func folded(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }

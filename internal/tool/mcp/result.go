@@ -16,17 +16,17 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Bounds of what a call gives back.
+// These limits apply to the result of a call.
 const (
 	maxText   = 64 << 10
 	maxImage  = 5 << 20
 	maxImages = 8
 )
 
-// pictures are the types of images that models take.
+// pictures are the image types that models support.
 var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// answer is what the model is told of a call.
+// answer is the result of a call for the model.
 type answer struct {
 	OK         bool   `json:"ok"`
 	Error      string `json:"error,omitzero"`
@@ -36,8 +36,8 @@ type answer struct {
 	Note       string `json:"note,omitzero"`
 }
 
-// result is what the model and the person are told of what a server gave back, with
-// a note on what it left.
+// result returns the result for model and user from a server's
+// answer, with a note on what the call left behind.
 func (c *call) result(given *sdk.CallToolResult, left string) tool.Result {
 	var (
 		a      answer
@@ -50,7 +50,7 @@ func (c *call) result(given *sdk.CallToolResult, left string) tool.Result {
 		case *sdk.TextContent:
 			texts = append(texts, part.Text)
 		case *sdk.ImageContent:
-			kind := http.DetectContentType(part.Data) // whatever the server calls it
+			kind := http.DetectContentType(part.Data) // whatever type the server claims
 			switch {
 			case !slices.Contains(pictures, kind) || len(part.Data) > maxImage || len(images) >= maxImages:
 				note("there is an image that cannot be shown: %s, %d bytes", oneLine(part.MIMEType), len(part.Data))
@@ -94,7 +94,7 @@ func (c *call) result(given *sdk.CallToolResult, left string) tool.Result {
 	return res
 }
 
-// resourceText is what a resource holds, if that is text.
+// resourceText returns a resource's content if it is text.
 func resourceText(r *sdk.ResourceContents) string {
 	switch {
 	case r == nil:
@@ -105,7 +105,7 @@ func resourceText(r *sdk.ResourceContents) string {
 	return fmt.Sprintf("resource %s:\n%s", oneLine(r.URI), r.Text)
 }
 
-// bounded is a value to be told as it is, or its text where it is too long.
+// bounded returns a value unchanged, or its text if it is too long.
 func bounded(v any) (as any, text string) {
 	raw, err := json.Marshal(v)
 	if err != nil {

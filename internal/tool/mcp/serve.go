@@ -17,23 +17,23 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Offer is a tool that other agents may use.
+// Offer is a tool that other agents can use.
 type Offer struct {
 	Name, Doc string
 	Schema    json.RawMessage
-	// Run does it. Tell is told how far it is.
+	// Run runs the tool. It reports progress to tell.
 	Run func(ctx context.Context, args json.RawMessage, tell func(string)) (Given, error)
 }
 
-// Given is what came of it.
+// Given is the result of an offered tool.
 type Given struct {
 	Text   string
 	Failed bool
 	Images []chat.Image
 }
 
-// Serve offers tools to the agent at the other end of in and out, until in ends.
-// It speaks the protocols that begin with a greeting: in those a call can ask.
+// Serve offers tools to the agent at the other end of in and out, until in ends. It speaks the protocol
+// versions with a greeting, in which a call can ask questions.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, version string, offers []Offer) error {
 	s := sdk.NewServer(&sdk.Implementation{Name: "coder", Version: version}, &sdk.ServerOptions{
 		SupportedProtocolVersions: []string{"2024-11-05", "2025-03-26", "2025-06-18", older},
@@ -49,14 +49,13 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, version string, off
 	return err
 }
 
-// serve runs the tool for a call of the other agent, which is asked what has to
-// be asked.
+// serve runs the tool for a call of the other agent, which also gets the call's questions.
 func (o Offer) serve(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	told := 0
 	given, err := o.Run(context.WithValue(ctx, clientKey{}, r.Session), r.Params.Arguments, func(text string) {
 		if token := r.Params.GetProgressToken(); token != nil && told < maxProgress {
 			told++
-			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: float64(told), Message: oneLine(text)}) // for people to watch
+			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: float64(told), Message: oneLine(text)}) // only for viewers
 		}
 	})
 	if ctx.Err() != nil {
@@ -74,8 +73,7 @@ func (o Offer) serve(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallTool
 
 type clientKey struct{}
 
-// Client is the agent whose call runs, as somebody to ask. Where it cannot put a
-// question to a person there is nobody.
+// Client is the interactor for the agent whose call runs. If that agent cannot ask its user, nobody answers.
 var Client uip.Interactor = uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
 	session, ok := ctx.Value(clientKey{}).(*sdk.ServerSession)
 	if !ok {
@@ -114,7 +112,7 @@ var Client uip.Interactor = uip.Func(func(ctx context.Context, q uip.Request) (u
 
 func key(i int) string { return fmt.Sprintf("answer%d", i+1) }
 
-// inWords is a question as a text.
+// inWords returns a question as text.
 func inWords(q uip.Request) string {
 	var lines []string
 	for _, one := range append([]uip.Request{q}, q.Parts...) {
@@ -129,8 +127,7 @@ func inWords(q uip.Request) string {
 	return clip.Text(strings.Join(lines, "\n"), maxText)
 }
 
-// questionSchema is the form for questions: a field for each. What is approved
-// is approved once.
+// questionSchema returns the form for questions: a field for each. An approval is one field.
 func questionSchema(parts []uip.Request) map[string]any {
 	fields := make(map[string]any)
 	var needed []string
@@ -153,7 +150,7 @@ func questionSchema(parts []uip.Request) map[string]any {
 	return map[string]any{"type": "object", "properties": fields, "required": needed}
 }
 
-// read is the answer to a question that a word stands for.
+// read returns the answer that a word stands for.
 func read(q uip.Request, word string) uip.Response {
 	for _, o := range q.Options {
 		if q.Purpose == uip.ConfirmRiskyAction && word == o.ID && (o.ID == uip.Approve || o.ID == uip.Reject) || q.Purpose != uip.ConfirmRiskyAction && word == o.Label {

@@ -16,9 +16,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// served is the connection with an agent that uses this program's tools: a
-// message in a line. A line that is none is answered, and no more: what runs goes
-// on. When there are no more lines, what was asked before is answered first.
+// served is the connection to an agent that uses coder's tools: one message per line. An invalid line only
+// gets an error answer: running calls continue. At the end of input, earlier requests are answered first.
 type served struct {
 	out      io.Writer
 	messages chan jsonrpc.Message
@@ -26,10 +25,10 @@ type served struct {
 	end      sync.Once
 
 	mu      sync.Mutex          // guards writing and the fields below
-	open    map[jsonrpc.ID]bool // what the agent asked; true if it took that back
-	asked   map[jsonrpc.ID]bool // what the agent was asked
-	over    bool                // it says nothing any more
-	allsaid chan struct{}       // closed once it says nothing any more and all is answered
+	open    map[jsonrpc.ID]bool // the agent's requests; true if canceled
+	asked   map[jsonrpc.ID]bool // requests to the agent
+	over    bool                // the input has ended
+	allsaid chan struct{}       // closed once the input has ended and all is answered
 	said    sync.Once
 }
 
@@ -39,10 +38,10 @@ func newServed(in io.Reader, out io.Writer) *served {
 	return s
 }
 
-// Connect makes served a [sdk.Transport].
+// Connect makes served an [sdk.Transport].
 func (s *served) Connect(context.Context) (sdk.Connection, error) { return s, nil }
 
-// receive reads lines until there are no more.
+// receive reads lines until the input ends.
 func (s *served) receive(in *bufio.Reader) {
 	for {
 		line, err := readLine(in, true)
@@ -58,7 +57,7 @@ func (s *served) receive(in *bufio.Reader) {
 			}
 		}
 		if err != nil {
-			// The agent says nothing any more: what it was asked is not answered.
+			// The input has ended: requests to the agent stay unanswered.
 			s.mu.Lock()
 			s.over = true
 			asked := slices.Collect(maps.Keys(s.asked))
@@ -72,7 +71,7 @@ func (s *served) receive(in *bufio.Reader) {
 	}
 }
 
-// decode is the messages in a line. What is none is answered.
+// decode returns the messages in a line. It answers invalid ones with an error.
 func (s *served) decode(line []byte) (all []jsonrpc.Message) {
 	if line = bytes.TrimSpace(line); len(line) == 0 {
 		return nil
@@ -86,7 +85,7 @@ func (s *served) decode(line []byte) (all []jsonrpc.Message) {
 		m, err := jsonrpc.DecodeMessage(r)
 		if err != nil {
 			var of struct{ ID json.RawMessage }
-			_ = json.Unmarshal(r, &of) // without one it is answered to nobody
+			_ = json.Unmarshal(r, &of) // without an id, the answer has id null
 			s.refuse(of.ID, jsonrpc.CodeInvalidRequest, "not a message of the protocol")
 			continue
 		}
@@ -96,7 +95,7 @@ func (s *served) decode(line []byte) (all []jsonrpc.Message) {
 	return all
 }
 
-// note takes down what has to be answered.
+// note records what must be answered.
 func (s *served) note(m jsonrpc.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,17 +119,17 @@ func (s *served) note(m jsonrpc.Message) {
 	}
 }
 
-// refuse answers a line that is no message.
+// refuse answers an invalid line.
 func (s *served) refuse(id json.RawMessage, code int, why string) {
 	if len(id) == 0 {
 		id = json.RawMessage("null")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = fmt.Fprintf(s.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, code, why) // whoever does not read it does not miss it
+	_, _ = fmt.Fprintf(s.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, code, why) // a write error does not matter
 }
 
-// unanswered answers in the place of an agent that says nothing any more.
+// unanswered answers for an agent whose input has ended.
 func (s *served) unanswered(id jsonrpc.ID) {
 	select {
 	case s.messages <- &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the connection is closed"}}:
@@ -138,14 +137,14 @@ func (s *served) unanswered(id jsonrpc.ID) {
 	}
 }
 
-// finish ends reading once all is said. The caller holds s.mu.
+// finish ends reading once everything is answered. The caller holds s.mu.
 func (s *served) finish() {
 	if s.over && len(s.open) == 0 {
 		s.said.Do(func() { close(s.allsaid) })
 	}
 }
 
-// Read is the next message.
+// Read returns the next message.
 func (s *served) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-s.messages:
@@ -158,7 +157,7 @@ func (s *served) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return nil, io.EOF
 }
 
-// Write sends a message. What was taken back is not answered.
+// Write sends a message. It does not answer canceled requests.
 func (s *served) Write(ctx context.Context, m jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -191,11 +190,11 @@ func (s *served) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// Close ends it.
+// Close closes the connection.
 func (s *served) Close() error {
 	s.end.Do(func() { close(s.closed) })
 	return nil
 }
 
-// SessionID is that of HTTP; here there is none.
+// SessionID returns "": only HTTP has session ids.
 func (s *served) SessionID() string { return "" }

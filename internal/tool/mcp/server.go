@@ -13,15 +13,15 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// The ways to reach a server.
+// The types of servers.
 const (
 	Stdio = "stdio" // a program, over its standard streams
-	HTTP  = "http"  // an address, by streamable HTTP
-	SSE   = "sse"   // an address, by the older way with server-sent events
-	Relay = "sdk"   // a part of the program that drives the session, which passes messages on
+	HTTP  = "http"  // an address, over streamable HTTP
+	SSE   = "sse"   // an address, over the older server-sent events
+	Relay = "sdk"   // a part of the program that drives the session, which relays messages
 )
 
-// Server is a server as people configure it.
+// Server is a server as configured.
 type Server struct {
 	Name       string
 	Type       string // Stdio, HTTP, SSE or Relay
@@ -30,29 +30,27 @@ type Server struct {
 	Env        map[string]string
 	URL        string
 	Headers    map[string]string
-	Timeout    time.Duration // the longest call; 0 means the usual
-	AlwaysLoad bool          // its tools are described to the model however many there are
+	Timeout    time.Duration // maximum duration of a call; 0 means the default
+	AlwaysLoad bool          // its tools are always advertised, however many
 	Disabled   bool
-	// TrustHints says that the person believes what the server says of its tools:
-	// one that it says only reads is taken to only read.
+	// TrustHints means that the user trusts the server's descriptions of
+	// its tools: a tool described as read-only counts as read-only.
 	TrustHints bool
-	// Unconfined says that the person lets it run without bounds.
+	// Unconfined means that the user lets it run without a sandbox.
 	Unconfined bool
 	OAuth      OAuth
-	From       string // where it is written, for people
-	Project    bool   // it is a project's, not the person's
+	From       string // where it is configured, for display
+	Project    bool   // a project's, not the user's
 }
 
-// OAuth is how a server wants this program to log in, where it takes no
-// strangers.
+// OAuth configures how coder logs in to a server that requires it.
 type OAuth struct {
 	ClientID     string `json:"clientId"`
 	ClientSecret string `json:"clientSecret"`
-	CallbackPort int    `json:"callbackPort"` // where the browser is sent; 0 means any
+	CallbackPort int    `json:"callbackPort"` // the local port that the browser is redirected to; 0 means any
 }
 
-// written is a server in the form that people have it in for other agents, and
-// with what is ours. What else stands there is for others.
+// written is a server in the common format of agents, with coder's own additions. Other members are ignored.
 type written struct {
 	Type       string            `json:"type"`
 	Transport  string            `json:"transport"`
@@ -69,7 +67,7 @@ type written struct {
 	OAuth      OAuth             `json:"oauth"`
 }
 
-// Read reads the settings of one server. The error says what is wrong with them.
+// Read parses the settings of one server. Its error says what is wrong.
 func Read(name string, settings json.RawMessage) (Server, error) {
 	var w written
 	if err := json.Unmarshal(settings, &w); err != nil {
@@ -112,8 +110,8 @@ func (s Server) check() error {
 	return nil
 }
 
-// Where is the server's command line or address, for people, without what may
-// be secret: values of its environment, headers, what stands before the host.
+// Where returns the server's command line or address for display, without possible secrets: values of
+// its environment, headers, the user part of an address.
 func (s Server) Where() string {
 	switch s.Type {
 	case Relay:
@@ -129,9 +127,8 @@ func (s Server) Where() string {
 	return u.String()
 }
 
-// Clean is a name of a server or a tool as it may stand in the name of a tool:
-// letters, digits, - and _. A server's part has no two _ in a row, and none at
-// its ends, so that it can be told where it ends.
+// Clean returns the name of a server or a tool in the characters allowed in a tool name: letters, digits, -
+// and _. A server's part has no two _ in a row, and none at its ends, so that its end is recognizable.
 func Clean(name string) string {
 	clean := letters(name)
 	for strings.Contains(clean, "__") {
@@ -140,17 +137,16 @@ func Clean(name string) string {
 	return strings.Trim(clean, "_-")
 }
 
-// Key is what tells servers apart: two of one key cannot stand beside each other,
-// since names of tools and rules are the same in any case, and with _ or without.
+// Key identifies a server: two with one key cannot coexist, since names of tools and rules ignore case and _.
 func Key(name string) string { return folded(Clean(name)) }
 
-// identity is what makes a server this one and no other: what somebody agreed to for
-// one does not hold for another of its name.
+// identity returns everything that identifies a server: consent
+// to one does not apply to another with the same name.
 func (s Server) identity() []any {
 	return []any{s.Name, s.Type, s.Command, s.Args, s.URL, slices.Sorted(maps.Keys(s.Env)), s.Project}
 }
 
-// letters is s with _ for whatever else is in it.
+// letters returns s with _ for every other character.
 func letters(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {

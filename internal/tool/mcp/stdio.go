@@ -15,36 +15,34 @@ import (
 )
 
 const (
-	// maxMessage bounds one message of a server.
+	// maxMessage limits the size of a server's message.
 	maxMessage = 16 << 20
-	// endGrace is how long a server has to end once it is told to, and again
-	// once it is asked to.
+	// endGrace is how long a server has to end when its input closes, and again when it is asked to end.
 	endGrace = 500 * time.Millisecond
 )
 
-// errFlood reports a server that sends a message without end.
+// errFlood is the error of a server that sends an endless message.
 var errFlood = fmt.Errorf("the server sent a message larger than %d MB", maxMessage>>20)
 
-// pipe is the connection with a program over its standard streams. What the program
-// prints beside messages is skipped.
+// pipe is the connection to a program over its standard streams. It skips output that is not a message.
 type pipe struct {
 	*child.Process
 	in     *bufio.Reader
-	rest   []byte        // of a line that was read
-	broken error         // why there is nothing more to read; valid once ended is closed
-	ended  chan struct{} // there is nothing more to read
+	rest   []byte        // of a line already read
+	broken error         // why reading ended; valid once ended is closed
+	ended  chan struct{} // closed when reading ends
 }
 
 func newPipe(process *child.Process) *pipe {
 	return &pipe{Process: process, in: bufio.NewReaderSize(process, 64<<10), ended: make(chan struct{})}
 }
 
-// transport is the library's way to speak over p. Messages are bounded here.
+// transport returns the library's transport over p. p limits the size of messages.
 func (p *pipe) transport() sdk.Transport {
 	return &sdk.IOTransport{Reader: p, Writer: p, MaxLineLength: -1}
 }
 
-// Read gives messages, each in a line.
+// Read returns messages, one per line.
 func (p *pipe) Read(b []byte) (int, error) {
 	for len(p.rest) == 0 {
 		if p.broken != nil {
@@ -62,8 +60,7 @@ func (p *pipe) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// messages are the messages in a line: none if the line is not meant as one, several
-// if it is a batch.
+// messages returns the messages in a line: none if the line is not meant as one, several if it is a batch.
 func messages(line []byte) (lines []byte) {
 	line = bytes.TrimSpace(line)
 	raw := []json.RawMessage{line}
@@ -78,14 +75,14 @@ func messages(line []byte) (lines []byte) {
 	return lines
 }
 
-// Close ends the program and waits for its end.
+// Close ends the program and waits for it.
 func (p *pipe) Close() error {
 	p.End(endGrace)
 	return nil
 }
 
-// readLine reads a line of at most maxMessage bytes. One that is longer is an
-// error, at once or at its end.
+// readLine reads a line of at most maxMessage bytes. A longer
+// line is an error, reported at once or at its end.
 func readLine(in *bufio.Reader, toEnd bool) ([]byte, error) {
 	var line []byte
 	long := false

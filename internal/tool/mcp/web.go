@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// web is what speaks to a server on the web: with its headers and what a login
-// gave, which no other host gets.
+// web returns the client for a web server: it adds the server's headers and login, which no other host gets.
 func (p *peer) web() *http.Client { return &http.Client{Transport: known{p}} }
 
 type known struct{ *peer }
 
-// RoundTrip says who asks where a request goes to the server itself. One that is
-// refused is sent once more if a newer token can be had.
+// RoundTrip adds the credentials to a request to the server itself. It
+// resends a rejected request once if a newer token is available.
 func (k known) RoundTrip(r *http.Request) (*http.Response, error) {
 	own, err := url.Parse(k.URL)
 	if err != nil {
@@ -36,11 +35,11 @@ func (k known) RoundTrip(r *http.Request) (*http.Response, error) {
 					return res, nil
 				}
 			}
-			_ = res.Body.Close() // it says no
+			_ = res.Body.Close() // only the status matters
 			res, err = next.RoundTrip(again)
 		}
 	}
-	if err == nil && r.Method != http.MethodDelete { // a good-bye, sent while the failure is reported, explains nothing
+	if err == nil && r.Method != http.MethodDelete { // a goodbye, sent while the failure is reported, explains nothing
 		k.status.Store(int32(res.StatusCode))
 		if r.Method == http.MethodPost {
 			k.page.Store(page(res))
@@ -50,7 +49,7 @@ func (k known) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// signed is r with the headers of the server, and a token if there is one.
+// signed returns r with the server's headers, and a token if there is one.
 func (k known) signed(r *http.Request, token string) *http.Request {
 	r = r.Clone(r.Context())
 	if token != "" {

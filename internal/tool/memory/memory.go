@@ -1,5 +1,5 @@
-// Package memory holds the tool by which the model reads the entries of the person's memory
-// and proposes new ones. Nothing is written that the person did not say yes to.
+// Package memory has the tool by which the model reads the entries of the user's memory and proposes
+// new ones. Nothing is written without the user's approval.
 package memory
 
 import (
@@ -23,19 +23,19 @@ import (
 //go:embed memory.md
 var doc string
 
-// Name is what the tool is called.
+// Name is the name of the tool.
 const Name = "memory"
 
-// Dir is where the memory of a project lies, below the workspace.
+// Dir is the folder of a project's memory, below the workspace.
 const Dir = ".coder/memory"
 
-// Options are what the tool works with.
+// Options configures the tool.
 type Options struct {
 	Workspace *workspace.Workspace
 	Entries   func() []notes.Entry
-	// Closed, if not empty, is why nothing can be proposed here.
+	// Closed, if not empty, is why entries cannot be proposed.
 	Closed string
-	// Secret reports whether a text holds a secret.
+	// Secret reports whether a text contains a secret.
 	Secret func(text string) bool
 }
 
@@ -44,7 +44,7 @@ type args struct {
 	Text string `json:"text,omitzero" also:"content memory fact value" doc:"to propose: one line, then details"`
 }
 
-// Memory is the tool that reads an entry, or proposes one.
+// Memory returns the tool that reads an entry, or proposes one.
 func Memory(o Options) tool.Tool {
 	return tool.Func[args]{
 		Name: Name, Doc: doc,
@@ -64,7 +64,7 @@ type entry struct {
 	Text string `json:"text"`
 }
 
-// read plans a call that reads an entry. It is the program's own memory that it looks at.
+// read plans a call that reads an entry. It reads only coder's own memory.
 func (o Options) read(name string) (tool.Plan, tool.Run, error) {
 	name = strings.TrimSuffix(strings.TrimSpace(name), ".md")
 	all := o.Entries()
@@ -85,7 +85,7 @@ type saved struct {
 	Path string `json:"path"`
 }
 
-// propose plans a call that writes an entry, which the person sees as a diff.
+// propose plans a call that writes an entry, which the user sees as a diff.
 func (o Options) propose(a args) (plan tool.Plan, run tool.Run, err error) {
 	c, err := o.Change(a.Name, a.Text)
 	if err != nil {
@@ -108,19 +108,19 @@ func (o Options) propose(a args) (plan tool.Plan, run tool.Run, err error) {
 	}, nil
 }
 
-// Change is an entry of the project's memory about to be written.
+// Change is a planned change of an entry in the project's memory.
 type Change struct {
 	Name, At  string
-	Old, Text []byte // nil for no file
+	Old, Text []byte // nil if the file does not exist
 }
 
-// Diff shows what becomes of the entry.
+// Diff returns the change as a diff.
 func (c Change) Diff() display.Diff {
 	diff, added, deleted := patch.Unified(c.At, c.Old, c.Text)
 	return display.Diff{Unified: diff, Added: added, Deleted: deleted}
 }
 
-// Change plans an entry. Without a name it gets one by its text.
+// Change plans an entry. An entry without a name gets one from its text.
 func (o Options) Change(name, text string) (c Change, err error) {
 	if o.Closed != "" {
 		return c, errors.New(o.Closed)
@@ -136,7 +136,8 @@ func (o Options) Change(name, text string) (c Change, err error) {
 	return c, err
 }
 
-// Old is what a file of the project's memory holds, nil if there is none. It must not be a link.
+// Old returns the content of a file in the project's memory, or
+// nil if it does not exist. It must not be a link.
 func (o Options) Old(at string) ([]byte, error) {
 	real, err := o.Workspace.Locate(at)
 	if err != nil {
@@ -152,11 +153,11 @@ func (o Options) Old(at string) ([]byte, error) {
 	return append([]byte{}, old...), err
 }
 
-// maxFile bounds what is read of a file that is to be replaced.
+// maxFile limits how much of a file to replace is read.
 const maxFile = 64 << 10
 
-// Check reports what is wrong with the text of an entry or with its name, which it makes
-// of the text where there is none.
+// Check returns an error if the text or the name of an entry
+// is invalid. It makes a missing name from the text.
 func (o Options) Check(name, text string) (string, error) {
 	switch {
 	case len(text) > notes.MaxEntry:

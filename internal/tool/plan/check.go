@@ -12,14 +12,14 @@ import (
 	"coder/internal/core/event"
 )
 
-// The bounds of a list.
+// The limits of a list.
 const (
 	maxTodos   = 100
 	maxContent = 500 // characters of an item
 	maxID      = 64  // bytes of an id
 )
 
-// item is an entry of the list as a model writes it.
+// item is an entry of the list as written by a model.
 type item struct {
 	ID       string `json:"id,omitzero" doc:"omit for a new item"`
 	Content  string `json:"content"`
@@ -27,8 +27,8 @@ type item struct {
 	Priority string `json:"priority,omitzero" hidden:"yes" enum:"high|medium|low" doc:"how much it matters"`
 }
 
-// UnmarshalJSON reads an item in the shapes models know: with a number for an
-// id, with the content under another name, or as the content alone.
+// UnmarshalJSON accepts the item forms that models use: with a number as
+// id, with the content under another name, or the content alone.
 func (it *item) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &it.Content) == nil {
 		return nil
@@ -64,8 +64,8 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// check makes a well-formed list of what a model wrote, or says what is wrong
-// with it. An item without an id keeps the one it had in before.
+// check returns a well-formed list from a model's list, or an
+// error. An item without an id keeps its id in before.
 func check(items []item, before []event.Todo) ([]event.Todo, error) {
 	if len(items) > maxTodos {
 		return nil, fmt.Errorf("%d todos are too many, the limit is %d", len(items), maxTodos)
@@ -107,7 +107,7 @@ func (it item) todo() (t event.Todo, err error) {
 	return t, nil
 }
 
-// statusOf reads a status, also in other words for it.
+// statusOf parses a status or a synonym.
 func statusOf(s string) (event.TodoStatus, error) {
 	switch strings.ToLower(strings.NewReplacer("-", "_", " ", "_").Replace(strings.TrimSpace(s))) {
 	case "pending", "", "todo", "open", "not_started":
@@ -120,8 +120,7 @@ func statusOf(s string) (event.TodoStatus, error) {
 	return "", fmt.Errorf("status must be one of pending, in_progress, completed, not %.40q", s)
 }
 
-// identify gives an id to every item that has none: the one it had before, or
-// the next free number.
+// identify gives every item without an id the one it had before, or the next free number.
 func identify(list, before []event.Todo) error {
 	taken := make(map[string]bool)
 	for _, t := range list {
@@ -138,7 +137,7 @@ func identify(list, before []event.Todo) error {
 		}
 	}
 	for _, old := range before {
-		taken[old.ID] = true // what is gone keeps its number
+		taken[old.ID] = true // a removed item keeps its number
 	}
 	for i, next := 0, 1; i < len(list); i++ {
 		for list[i].ID == "" {

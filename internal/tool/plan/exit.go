@@ -16,31 +16,30 @@ import (
 //go:embed exit.md
 var exitDoc string
 
-// maxPlan bounds a plan, in bytes.
+// maxPlan limits the size of a plan in bytes.
 const maxPlan = 64 << 10
 
-// The ways to go on from a plan.
+// The ways to continue after a plan.
 const (
 	StartEditing = "startEditing"
 	ClearContext = "clearContextAndStart"
 	KeepPlanning = "keepPlanning"
 )
 
-// ExitOptions are what leaving plan mode needs.
+// ExitOptions configures the tool that ends plan mode.
 type ExitOptions struct {
-	// Save keeps a plan where people can read it and tells where that is.
+	// Save saves a plan where the user can read it and returns its path.
 	Save func(plan string) (path string, err error)
-	// Modes are those that work can go on in, the first being the one that is
-	// meant where nothing else is said.
+	// Modes returns the modes to continue in; the first is the default.
 	Modes func() []ExitMode
-	// FromYolo, if set, reports whether planning began in yolo, which is not among Modes.
+	// FromYolo, if set, reports whether plan mode began in yolo, which is not among Modes.
 	FromYolo func() bool
 }
 
-// ExitMode is a mode, and what it means for the model.
+// ExitMode is a mode, and its text for the model.
 type ExitMode struct{ Name, Text string }
 
-// in is the option to go on in another mode than the first.
+// in returns the option to continue in another mode than the first.
 func in(mode string) string { return StartEditing + ":" + mode }
 
 type exitArgs struct {
@@ -55,7 +54,7 @@ type exitResult struct {
 	Control *controlSignal `json:"controlSignal,omitempty"`
 }
 
-// controlSignal is the change of context as other programs know it.
+// controlSignal is the change of context in the form of other programs.
 type controlSignal struct {
 	Rebuild rebuild `json:"rebuildContext"`
 }
@@ -72,8 +71,8 @@ type rebuildText struct {
 	Text string `json:"text"`
 }
 
-// ExitPlan is the tool by which the model hands its plan over. The user says
-// how to go on, or what is missing from it.
+// ExitPlan returns the tool by which the model submits its plan.
+// The user says how to continue, or what the plan lacks.
 func ExitPlan(o ExitOptions) tool.Tool {
 	return tool.Func[exitArgs]{
 		Name: "exit_plan_mode", Doc: exitDoc,
@@ -135,7 +134,7 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 	case a.Option == StartEditing || a.Option == ClearContext:
 		signal := &controlSignal{rebuild{Reason: "mode_changed", NewMode: "Agent", Mode: goOn.Name}}
 		next := &tool.Rebuild{Mode: goOn.Name}
-		if a.Option == ClearContext { // go on with nothing but the plan
+		if a.Option == ClearContext { // continue with the plan alone
 			next.Message = strings.TrimSpace("Implement the following plan:\n\n" + plan + "\n\n" + strings.TrimSpace(said))
 			signal.Rebuild.Message = []rebuildText{{"text", next.Message}}
 		}

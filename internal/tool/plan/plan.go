@@ -1,11 +1,9 @@
-// Package plan holds the tools by which the model keeps a list of what it means
-// to do, asks the user what only they can decide, and hands over a plan.
+// Package plan has the tools by which the model keeps a todo list,
+// asks the user what only the user can decide, and submits a plan.
 //
-// The list belongs to the program: writing it touches nothing of the user's. A
-// list that is written is whole, bounded and well formed: every item has an id
-// of its own, something to do and a known status, and at most one is in
-// progress. The new list is not stored here but left as a fact of the call; the
-// record of the session is the only place where it lives.
+// The list is coder's own: writing it touches nothing of the user's. A written list is complete, limited in
+// size and well formed: every item has a unique id, content and a known status, and at most one is in
+// progress. The new list is not stored here but becomes a fact of the call; only the session's record has it.
 package plan
 
 import (
@@ -26,10 +24,10 @@ var readDoc string
 //go:embed todowrite.md
 var writeDoc string
 
-// target names what the tools touch, in their effects.
+// target is the name of the list in effects.
 const target = "todo list"
 
-// Todos knows the list as it is now.
+// Todos returns the current list.
 type Todos interface {
 	List() []event.Todo
 }
@@ -42,7 +40,7 @@ type result struct {
 	Todos []event.Todo `json:"todos"`
 }
 
-// TodoRead is the tool that tells what is on the list.
+// TodoRead returns the tool that shows the list.
 func TodoRead(todos Todos) tool.Tool {
 	return tool.Func[struct{}]{
 		Name: "todoread", Doc: readDoc,
@@ -60,7 +58,7 @@ type writeArgs struct {
 	Todos []item `json:"todos" also:"items list tasks plan todo"`
 }
 
-// TodoWrite is the tool that replaces the list.
+// TodoWrite returns the tool that replaces the list.
 func TodoWrite(todos Todos) tool.Tool {
 	return tool.Func[writeArgs]{
 		Name: "todowrite", Doc: writeDoc,
@@ -103,7 +101,7 @@ func table(list []event.Todo) display.Block {
 	return t
 }
 
-// Summary tells in a few words how far a list is: "3 items, 1 in progress".
+// Summary describes the progress of a list: "3 items, 1 in progress".
 func Summary(list []event.Todo) string {
 	count := make(map[event.TodoStatus]int)
 	for _, t := range list {
@@ -124,14 +122,14 @@ func Summary(list []event.Todo) string {
 	return s
 }
 
-// Memory is the list of a session, learnt from its record. The zero Memory is
-// an empty list. It is safe for concurrent use.
+// Memory is a session's list, read from its record. The zero
+// Memory is an empty list. It is safe for concurrent use.
 type Memory struct {
 	mu   sync.Mutex // guards the field below
 	list []event.Todo
 }
 
-// Observe takes note of a record. Records come in the order they were made.
+// Observe processes a record. Records come in order.
 func (m *Memory) Observe(r event.Record) {
 	if e, ok := r.Event.(event.TodosChanged); ok {
 		m.mu.Lock()
@@ -140,7 +138,7 @@ func (m *Memory) Observe(r event.Record) {
 	}
 }
 
-// List is the list as it is now.
+// List returns the current list.
 func (m *Memory) List() []event.Todo {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 //go:embed question.md
 var questionDoc string
 
-// The bounds of what may be asked at once.
+// The limits of one call's questions.
 const (
 	maxQuestions = 8
 	maxOptions   = 12
@@ -40,23 +40,23 @@ type asked struct {
 	Header   string   `json:"header,omitzero" hidden:"yes" doc:"a word or two that stand for it"`
 	Options  []choice `json:"options,omitzero" doc:"omit for a free answer"`
 	Several  bool     `json:"multiSelect,omitzero" hidden:"yes" doc:"more than one of the options may be chosen"`
-	// Validation is what an answer that is typed must be.
+	// Validation restricts a typed answer.
 	Validation rule `json:"validation,omitzero" hidden:"yes" doc:"what a typed answer must be"`
 }
 
-// rule restricts what may be typed.
+// rule restricts a typed answer.
 type rule struct {
 	Regex    string `json:"regex,omitzero" doc:"regular expression (RE2) that it must match"`
 	Optional bool   `json:"optional,omitzero" doc:"it may be empty"`
 }
 
-// choice is one answer. Models also write it as its label alone.
+// choice is one option. Models also write only its label.
 type choice struct {
 	Label       string `json:"label"`
 	Description string `json:"description,omitzero"`
 }
 
-// UnmarshalJSON reads a choice, or its label alone.
+// UnmarshalJSON accepts a choice, or its label alone.
 func (c *choice) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &c.Label) == nil {
 		return nil
@@ -65,7 +65,7 @@ func (c *choice) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(c))
 }
 
-// Question is the tool by which the model asks the user something.
+// Question returns the tool by which the model asks the user.
 func Question() tool.Tool {
 	return tool.Func[questionArgs]{
 		Name: "question", Doc: questionDoc,
@@ -91,7 +91,7 @@ func Question() tool.Tool {
 	}
 }
 
-// all are the questions, however they were written.
+// all returns the questions in either form.
 func (a questionArgs) all() ([]asked, error) {
 	qs := a.Questions
 	if strings.TrimSpace(a.Question) != "" {
@@ -147,7 +147,7 @@ type questionResult struct {
 	Cancelled bool     `json:"cancelled,omitempty"`
 }
 
-// ask puts the questions and tells the model what was answered.
+// ask asks the questions and returns the answers to the model.
 func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 	req := uip.Request{Kind: uip.Composite, Purpose: uip.RequestInfo, Display: uip.Display{Title: fmt.Sprintf("%d questions", len(qs))}}
 	parts := make([]uip.Request, 0, len(qs))
@@ -185,12 +185,11 @@ func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 		all, given = append(all, fmt.Sprintf("%q = %q", qs[i].Question, words)), append(given, strconv.Quote(words))
 	}
 	r.Text = "User has answered your questions: " + strings.Join(all, ", ")
-	answers := strings.Join(given, ", ") // what was asked has been seen
+	answers := strings.Join(given, ", ") // the user has seen the questions
 	return tool.Result{Value: r, Summary: answers, Show: display.Text(answers)}, nil
 }
 
-// chosen are the labels of the options that an answer names. What names anything else is
-// the person's own words.
+// chosen returns the labels of the options that an answer names. Anything else is the user's own text.
 func chosen(q uip.Request, given uip.Response) (labels []string) {
 	for _, o := range q.Chosen(given) {
 		label, _, _ := strings.Cut(o.Label, " — ")
@@ -201,8 +200,7 @@ func chosen(q uip.Request, given uip.Response) (labels []string) {
 	return labels
 }
 
-// legend says which options are meant by the numbers that words begin with: it is not the
-// model that numbered them.
+// legend lists the options for the numbers at the start of an answer: the model did not number them.
 func legend(q uip.Request, words string) string {
 	var means []string
 	for word := range strings.FieldsSeq(strings.NewReplacer(",", " ", "，", " ", "、", " ").Replace(words)) {

@@ -9,26 +9,26 @@ import (
 	"unicode/utf8"
 )
 
-// automaton decides line by line whether an expression matches, looking at
-// each character once. Its states are made as they are needed. A byte that is
-// not UTF-8 counts as one unknown character. It is for one goroutine.
+// automaton decides line by line whether an expression matches, reading each
+// character once. It builds its states on demand. A byte that is not UTF-8
+// counts as one unknown character. It is not safe for concurrent use.
 type automaton struct {
 	prog  *syntax.Prog
-	words bool // it matters whether the byte before belongs to a word
-	lines bool // it matters whether there is a byte before
+	words bool // the expression depends on word boundaries
+	lines bool // the expression depends on line starts
 
 	states []state
 	known  map[string]uint32
-	next   []uint32          // number of a state + byte → number of the next state, or what to do
-	wide   map[uint64]uint32 // the same for a number and a character beyond ASCII
+	next   []uint32          // state number + byte → number of the next state, or an action
+	wide   map[uint64]uint32 // state number and non-ASCII character → the same
 	start  uint32
 
-	met  []bool // instructions met, while a state is made
+	met  []bool // instructions met while building a state
 	work []uint32
 }
 
-// state is what may be going on before a byte: the instructions that wait for
-// it, save that a match may also begin here, and what came before.
+// state is the state before a byte: the active instructions, except
+// that a match may also begin here, and the kind of the byte before.
 type state struct {
 	pcs    []uint32
 	before before
@@ -39,19 +39,19 @@ type before uint8
 const (
 	other before = iota
 	word
-	nothing // it is the beginning of a line
+	nothing // at the beginning of a line
 )
 
-// What to do instead of going on to a state. States are numbered by where their
-// part of next begins, from firstState on.
+// These values are actions in place of a next state. A state's
+// number is the index of its part of next, from firstState on.
 const (
-	unknown    = 0 // this was never looked at
+	unknown    = 0 // not computed yet
 	matched    = 1
-	beyond     = 2 // a byte that is not ASCII: look at the character
+	beyond     = 2 // a non-ASCII byte: look up the character
 	firstState = 256
 
-	maxStates = 1000    // how many are kept; the rest is forgotten and made again
-	maxWide   = 100_000 // the same for what characters beyond ASCII lead to
+	maxStates = 1000    // states kept; beyond that, all are rebuilt
+	maxWide   = 100_000 // the same for transitions on non-ASCII characters
 )
 
 func newAutomaton(prog *syntax.Prog) *automaton {
@@ -71,7 +71,7 @@ func newAutomaton(prog *syntax.Prog) *automaton {
 	return a
 }
 
-// forget makes the automaton new.
+// forget resets the automaton.
 func (a *automaton) forget() {
 	a.states, a.next = a.states[:0], append(a.next[:0], make([]uint32, firstState)...)
 	a.known, a.wide = make(map[string]uint32), make(map[uint64]uint32)
@@ -82,10 +82,10 @@ func (a *automaton) forget() {
 	a.start = a.number(start)
 }
 
-// window is how much is searched before looking whether to go on.
+// window is how much is searched between two checks of the context.
 const window = 64 << 10
 
-// find appends the matching lines of data to list, until there are limit.
+// find appends the matching lines of data to list, up to limit.
 func (a *automaton) find(ctx context.Context, data []byte, list []span, limit int) []span {
 	s, i := a.start, 0
 	for i < len(data) && len(list) < limit && ctx.Err() == nil {
@@ -122,7 +122,7 @@ func (a *automaton) find(ctx context.Context, data []byte, list []span, limit in
 	return list
 }
 
-// matchAt is where in a line it is first known to match, -1 if it does not.
+// matchAt returns the position in a line where a match is certain, or -1.
 func (a *automaton) matchAt(line []byte) int {
 	s := a.start
 	for i := 0; i < len(line); {
@@ -144,7 +144,7 @@ func (a *automaton) matchAt(line []byte) int {
 	return -1
 }
 
-// step is where a byte leads from a state.
+// step returns the next state after a byte.
 func (a *automaton) step(s uint32, b byte) uint32 {
 	if to := a.next[s+uint32(b)]; to != unknown {
 		return to
@@ -152,7 +152,7 @@ func (a *automaton) step(s uint32, b byte) uint32 {
 	return a.explore(s, b)
 }
 
-// stepWide is where a character beyond ASCII leads from a state.
+// stepWide returns the next state after a non-ASCII character.
 func (a *automaton) stepWide(s uint32, r rune) uint32 {
 	key := uint64(s)<<32 | uint64(r)
 	if to, ok := a.wide[key]; ok {
@@ -173,7 +173,7 @@ func (a *automaton) stepWide(s uint32, r rune) uint32 {
 	return to
 }
 
-// explore finds out where a byte leads.
+// explore computes the next state after a byte.
 func (a *automaton) explore(s uint32, b byte) uint32 {
 	if b >= 0x80 {
 		a.next[s+uint32(b)] = beyond
@@ -198,7 +198,7 @@ func (a *automaton) explore(s uint32, b byte) uint32 {
 	return to
 }
 
-// number is the number of a state.
+// number returns the number of a state.
 func (a *automaton) number(s state) uint32 {
 	key := []byte{byte(s.before)}
 	for _, pc := range s.pcs {
@@ -214,10 +214,10 @@ func (a *automaton) number(s state) uint32 {
 	return n
 }
 
-// waiting are the instructions that wait for a character between what came
-// before and r, unless the expression matches there.
+// waiting returns the instructions that wait for a character between
+// the previous one and r, unless the expression matches there.
 func (a *automaton) waiting(from state, r rune) (pcs []uint32, match bool) {
-	holds := syntax.EmptyNoWordBoundary // between what came before and r, the end of a line being that of the text
+	holds := syntax.EmptyNoWordBoundary // between the previous character and r; the end of a line counts as the end of the text
 	if (from.before == word) != isWord(r) {
 		holds = syntax.EmptyWordBoundary
 	}
@@ -256,7 +256,7 @@ func (a *automaton) waiting(from state, r rune) (pcs []uint32, match bool) {
 	return pcs, false
 }
 
-// after is the state behind r.
+// after returns the state after r.
 func (a *automaton) after(waiting []uint32, r rune) (s state) {
 	for _, pc := range waiting {
 		if in := &a.prog.Inst[pc]; in.MatchRune(r) {
@@ -271,7 +271,7 @@ func (a *automaton) after(waiting []uint32, r rune) (s state) {
 	return s
 }
 
-// lineAt is the line of data that holds position at.
+// lineAt returns the line of data around position at.
 func lineAt(data []byte, at int) span {
 	l := span{bytes.LastIndexByte(data[:at], '\n') + 1, len(data)}
 	if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {

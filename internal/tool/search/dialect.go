@@ -10,11 +10,10 @@ import (
 	"unicode"
 )
 
-// A pattern is one of regexp/syntax, save that \w, \d, \s and \b are those of
-// all scripts, not of ASCII alone: \bGröße\b is a word.
+// A pattern has the syntax of regexp/syntax, except that \w, \d, \s
+// and \b cover all scripts, not only ASCII: \bGröße\b is a word.
 
-// wordTable are the characters of words: letters, marks, digits, what joins
-// words, and circled letters.
+// wordTable has the characters of words: letters, marks, digits, connectors, and circled letters.
 var wordTable = pairsOf([]*unicode.RangeTable{
 	unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control,
 })
@@ -24,7 +23,7 @@ var (
 	spaceTable = pairsOf([]*unicode.RangeTable{unicode.White_Space})
 )
 
-// pairsOf lists what tables hold as pairs of first and last.
+// pairsOf returns the content of tables as pairs of first and last character.
 func pairsOf(tables []*unicode.RangeTable) func() []rune {
 	return sync.OnceValue(func() (pairs []rune) {
 		type span struct{ lo, hi, stride rune }
@@ -59,7 +58,7 @@ func pairsOf(tables []*unicode.RangeTable) func() []rune {
 	})
 }
 
-// isWord reports whether a character belongs to a word.
+// isWord reports whether a character is part of a word.
 func isWord(r rune) bool {
 	if r < 0x80 {
 		return syntax.IsWordChar(r)
@@ -69,8 +68,7 @@ func isWord(r rune) bool {
 	return found || i%2 == 1
 }
 
-// inside writes the characters of a class, or all others, for use within
-// brackets.
+// inside returns the characters of a class, or all others, for use in brackets.
 func inside(pairs []rune, negated bool) string {
 	var b strings.Builder
 	write := func(lo, hi rune) {
@@ -93,7 +91,7 @@ func inside(pairs []rune, negated bool) string {
 	return b.String()
 }
 
-// perl are the classes that are those of ASCII in regexp/syntax.
+// perl returns the class that replaces an ASCII-only class of regexp/syntax.
 func perl(c byte) (class string, ok bool) {
 	switch c {
 	case 'w', 'W':
@@ -106,11 +104,11 @@ func perl(c byte) (class string, ok bool) {
 	return "", false
 }
 
-// widen spells out the classes of a pattern for all scripts, and refuses what
-// would silently be taken for something else than other dialects mean.
+// widen expands the classes of a pattern for all scripts, and rejects
+// syntax that would silently mean something else than in other dialects.
 func widen(pattern string) (string, error) {
 	var b strings.Builder
-	class := 0 // where the class we are in began, 0 if we are in none
+	class := 0 // start of the current class, or 0
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; {
 		case c == '\\' && i+1 < len(pattern):
@@ -134,7 +132,7 @@ func widen(pattern string) (string, error) {
 			case class > 0:
 				b.WriteString(set)
 			default:
-				b.WriteString("(?-i:[" + set + "])") // there is no other case to it
+				b.WriteString("(?-i:[" + set + "])") // these characters have no case
 			}
 			continue
 		case class > 0 && c == '[' && i+1 < len(pattern) && pattern[i+1] == ':':
@@ -165,14 +163,14 @@ func widen(pattern string) (string, error) {
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
-// parse reads a pattern, to be matched with one line at a time.
+// parse parses a pattern that is matched with one line at a time.
 func parse(pattern string, ignoreCase bool) (*syntax.Regexp, error) {
 	flags := syntax.Perl &^ syntax.OneLine
 	if ignoreCase {
 		flags |= syntax.FoldCase
 	}
 	if _, err := syntax.Parse(pattern, flags); err != nil {
-		return nil, explain(err) // in the words of whoever wrote it
+		return nil, explain(err) // in the terms of the pattern's author
 	}
 	wide, err := widen(pattern)
 	if err != nil {
@@ -189,8 +187,7 @@ func parse(pattern string, ignoreCase bool) (*syntax.Regexp, error) {
 	return tree, nil
 }
 
-// explain says what of a pattern cannot be served, where that is known from
-// other dialects.
+// explain names the unsupported part of a pattern, if it is known from other dialects.
 func explain(err error) error {
 	s := (*syntax.Error)(nil)
 	if !errors.As(err, &s) {
@@ -222,7 +219,7 @@ func explain(err error) error {
 	return fmt.Errorf("pattern: %s (%s) is not supported: the syntax is RE2", what, s.Expr)
 }
 
-// elsewhere is what to write for the escapes of other dialects.
+// elsewhere has replacements for the escapes of other dialects.
 var elsewhere = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		`\u`: `\x{1F600} with the number of the character, or the character itself`, `\U`: `\x{1F600} with the number of the character, or the character itself`,
@@ -231,20 +228,19 @@ var elsewhere = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// matchesAnything reports whether something in a pattern would match every
-// character, line ends too: (?s:.) or [\s\S].
+// matchesAnything reports whether part of a pattern matches
+// every character including line ends: (?s:.) or [\s\S].
 func matchesAnything(re *syntax.Regexp) bool {
 	all := re.Op == syntax.OpCharClass && len(re.Rune) == 2 && re.Rune[0] == 0 && re.Rune[1] == unicode.MaxRune
 	return all || re.Op == syntax.OpAnyChar || slices.ContainsFunc(re.Sub, matchesAnything)
 }
 
-// namesBeyondASCII reports whether a pattern names characters beyond ASCII one
-// by one.
+// namesBeyondASCII reports whether a pattern names individual non-ASCII characters.
 func namesBeyondASCII(re *syntax.Regexp) bool {
 	return re.Op == syntax.OpLiteral && slices.ContainsFunc(re.Rune, func(r rune) bool { return r >= 0x80 }) || slices.ContainsFunc(re.Sub, namesBeyondASCII)
 }
 
-// spansLines reports whether a pattern names a line break of its own accord.
+// spansLines reports whether a pattern explicitly names a line break.
 func spansLines(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -255,8 +251,8 @@ func spansLines(re *syntax.Regexp) bool {
 	return slices.ContainsFunc(re.Sub, spansLines)
 }
 
-// namesReturn reports whether a pattern names a carriage return of its own
-// accord, so that those at the ends of lines are to be seen.
+// namesReturn reports whether a pattern explicitly names a
+// carriage return, so that those at line ends must be visible.
 func namesReturn(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpLiteral:

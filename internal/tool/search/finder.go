@@ -10,41 +10,39 @@ import (
 	"unicode/utf8"
 )
 
-// finder finds a run in a text. It is for many goroutines.
+// finder finds a run in a text. It is safe for concurrent use.
 type finder struct {
 	run  run
-	rare int // the place of the run that fewest bytes fit
-	// A run with a place that one or two bytes fit, and those rare, is found by
-	// looking for these.
+	rare int // the position of the run that accepts the fewest bytes
+	// A run with a position that accepts only one or two bytes,
+	// and rare ones, is found by searching for these bytes.
 	one, two byte
 	byByte   bool
-	// Others are found by looking at where they would end: how far on the next
-	// may end, going by the byte that stands there.
+	// Other runs are found by their ends: how far ahead the next
+	// end may be, given the byte at the current position.
 	skip  [256]uint8 // 0 if the run may end here
-	after [256]uint8 // the same, if it does not after all
+	after [256]uint8 // the same, if it turns out not to
 	fits  [maxRun][256]bool
 }
 
 const (
-	// rareShare is how frequent a byte may be to be worth looking for.
+	// rareShare is the maximum share of bytes worth searching for.
 	rareShare = 0.03
-	// leastSkip is how far a finder must come on with each byte it looks at to
-	// be faster than looking at each.
+	// leastSkip is how many bytes a finder must advance per examined byte to be faster than examining each.
 	leastSkip = 1.8
-	// leastScore is how rare a need must be to be worth looking for, as a
-	// logarithm: once in a few hundred bytes.
+	// leastScore is how rare a need must be to be worth searching
+	// for, as a logarithm: once in a few hundred bytes.
 	leastScore = 5.5
 )
 
-// newFinders makes a finder for each run of n, none if looking for them is of
-// no use.
+// newFinders returns a finder for each run of n, or none if searching for them does not help.
 func newFinders(n need) (all []*finder) {
 	if n.score() < leastScore {
 		return nil
 	}
 	for _, r := range n {
 		f := newFinder(r[:min(len(r), maxRun)])
-		of, ahead, total := shares(), 0.0, 0.0 // how far it comes on with each byte it looks at, on average
+		of, ahead, total := shares(), 0.0, 0.0 // average advance per examined byte
 		for b := range 256 {
 			ahead += float64(max(f.skip[b], 1)) * of[b]
 			total += of[b]
@@ -67,7 +65,7 @@ func newFinder(r run) *finder {
 			f.rare = i
 		}
 	}
-	var fit []byte // what the rarest place fits
+	var fit []byte // bytes that the rarest position accepts
 	for b := range 256 {
 		if f.fits[f.rare][b] {
 			fit = append(fit, byte(b))
@@ -91,7 +89,7 @@ func newFinder(r run) *finder {
 	return f
 }
 
-// find is where the run is found next, -1 if it is not.
+// find returns the index of the next run, or -1.
 func (f *finder) find(data []byte) int {
 	if f.byByte {
 		return f.findByte(data)
@@ -110,7 +108,7 @@ func (f *finder) find(data []byte) int {
 	return -1
 }
 
-// at reports whether the run is at a place of data where there is room for it.
+// at reports whether the run is at a position of data with room for it.
 func (f *finder) at(data []byte, at int) bool {
 	for i := range f.run {
 		if !f.fits[i][data[at+i]] {
@@ -120,7 +118,7 @@ func (f *finder) at(data []byte, at int) bool {
 	return true
 }
 
-// findByte looks for the rarest bytes, and at what is around them.
+// findByte searches for the rarest bytes, and checks their surroundings.
 func (f *finder) findByte(data []byte) int {
 	if len(data) < len(f.run) {
 		return -1
@@ -158,8 +156,7 @@ func (s *set) has(b byte) bool { return s[b>>6]&(1<<(b&63)) != 0 }
 
 func (s set) or(t set) set { return set{s[0] | t[0], s[1] | t[1], s[2] | t[2], s[3] | t[3]} }
 
-// run is a text of which only so much is known: which bytes may stand at each
-// place. No place of it is the end of a line.
+// run is a partly known text: the possible bytes at each position. No position is a line end.
 type run []set
 
 func literally(text string) (r run) {
@@ -172,14 +169,14 @@ func literally(text string) (r run) {
 }
 
 const (
-	maxRun  = 32 // places of a run that are looked at
-	maxRuns = 8  // alternatives that are worth looking for
+	maxRun  = 32 // examined positions of a run
+	maxRuns = 8  // alternatives worth searching for
 )
 
-// need is what a match must hold: one of a few runs. The zero need is nothing.
+// need is what a match must contain: one of a few runs. The zero need is nothing.
 type need []run
 
-// score is how rarely a need is met, as a logarithm: the more the better.
+// score returns the rarity of a need, as a logarithm: higher is rarer.
 func (n need) score() float64 {
 	least := 0.0
 	for i, r := range n {
@@ -194,10 +191,10 @@ func (n need) score() float64 {
 	return least - math.Log(float64(max(len(n), 1)))
 }
 
-// common are the bytes of source code, the most frequent first.
+// common are the bytes of source code, most frequent first.
 const common = " etniarosclpduf\tm\n.gh,(b)x=_v\"0/yw:1k-S;Tq{}2EIAC*R[]NPjz3>PLF4DM8&O<BU56'9!7V+W|XG#\\HK`@$%YQ?JZ^~"
 
-// shares tells how frequent each byte is, roughly.
+// shares returns the approximate frequency of each byte.
 var shares = sync.OnceValue(func() *[256]float64 {
 	all := new([256]float64)
 	for i := range all {
@@ -219,32 +216,31 @@ func (s set) share() (sum float64) {
 	return min(sum, 1)
 }
 
-// shape is what is known of the matches of an expression.
+// shape is what is known about the matches of an expression.
 type shape struct {
-	exact      bool // every match is head, and nothing more
-	head, tail run  // what a match begins and ends with
-	need       need // what it holds
+	exact      bool // every match is exactly head
+	head, tail run  // how a match begins and ends
+	need       need // what a match contains
 }
 
 func exactly(r run) shape { return shape{exact: true, head: r, tail: r} }
 
-// analysis works out the shapes of expressions. Bytes that are not ASCII are
-// not told apart.
+// analysis computes the shapes of expressions. It does not distinguish non-ASCII bytes.
 type analysis struct {
-	// strange says that two characters beyond ASCII are left out of account:
-	// those that are letters of ASCII in another case, ſ and the Kelvin sign.
+	// strange means that the result ignores two non-ASCII characters
+	// that are ASCII letters in another case: ſ and the Kelvin sign.
 	strange bool
 }
 
-// needed works out what a match of re must hold. If strange, this is only true
-// of texts without ſ and the Kelvin sign.
+// needed returns what a match of re must contain. If strange,
+// this applies only to texts without ſ and the Kelvin sign.
 func needed(re *syntax.Regexp) (n need, strange bool) {
 	var a analysis
 	n = a.shape(re).best()
 	return n, a.strange
 }
 
-// best is the need that is met most rarely.
+// best returns the rarest need.
 func (s shape) best() need {
 	best := s.need
 	for _, r := range []run{s.head, s.tail} {
@@ -303,8 +299,7 @@ func (a *analysis) literal(re *syntax.Regexp) shape {
 
 const kelvin, longS = '\u212a', '\u017f'
 
-// class is the shape of one character out of some, given as pairs of first and
-// last.
+// class returns the shape of one character from a class, given as pairs of first and last.
 func (a *analysis) class(pairs []rune) shape {
 	var s set
 	wide := false
@@ -329,7 +324,7 @@ func (a *analysis) class(pairs []rune) shape {
 	return shape{head: run{s}, tail: run{s}}
 }
 
-// join is the shape of parts that follow each other.
+// join returns the shape of consecutive parts.
 func join(parts []shape) shape {
 	all := shape{exact: true}
 	for _, p := range parts {
@@ -363,7 +358,7 @@ func better(best need, others ...need) need {
 	return best
 }
 
-// either is the shape of one of several parts.
+// either returns the shape of alternatives.
 func (a *analysis) either(subs []*syntax.Regexp) shape {
 	all := a.shape(subs[0])
 	list := slices.Clip(all.best())
@@ -383,7 +378,7 @@ func (a *analysis) either(subs []*syntax.Regexp) shape {
 	return all
 }
 
-// union is what is known of a text that begins like a or like b.
+// union returns what is known about a text that begins like a or like b.
 func union(a, b run) run {
 	n := min(len(a), len(b))
 	u := make(run, n)

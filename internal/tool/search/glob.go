@@ -25,9 +25,9 @@ const (
 	defaultFiles = 200
 	maxFiles     = 1000
 	maxPattern   = 1000    // bytes of a pattern
-	maxBraces    = 4       // matching takes longer with each
+	maxBraces    = 4       // each makes matching slower
 	maxCommas    = 64      // the same
-	maxFound     = 200_000 // matches that are compared by age
+	maxFound     = 200_000 // matches compared by age
 )
 
 type globArgs struct {
@@ -45,7 +45,7 @@ type globResult struct {
 	Note       string   `json:"note,omitzero"`
 }
 
-// Glob is the tool that finds files by name.
+// Glob returns the tool that finds files by name.
 func Glob(ws *workspace.Workspace) tool.Tool {
 	return tool.Func[globArgs]{
 		Name: "glob", Doc: globDoc,
@@ -63,8 +63,7 @@ func Glob(ws *workspace.Workspace) tool.Tool {
 	}
 }
 
-// split checks the pattern and parts it into the directory where the search
-// begins and what is looked for there.
+// split checks the pattern and splits it into the start directory and what to find there.
 func (a globArgs) split(ws *workspace.Workspace) (base string, g include, err error) {
 	if err := checkGlob(a.Pattern); err != nil {
 		return "", g, err
@@ -99,7 +98,7 @@ func (a globArgs) split(ws *workspace.Workspace) (base string, g include, err er
 	return base, g, nil
 }
 
-// below parts one pattern: its fixed beginning is where the search begins.
+// below splits one pattern: its fixed beginning is the start directory.
 func (a globArgs) below(ws *workspace.Workspace, item string) (base string, g include, err error) {
 	dir, pattern := doublestar.SplitPattern(item)
 	if slices.Contains(strings.Split(strings.ReplaceAll(pattern, `\`, "/"), "/"), "..") {
@@ -112,7 +111,7 @@ func (a globArgs) below(ws *workspace.Workspace, item string) (base string, g in
 		return "", g, err
 	}
 	if g.base = base; pattern == "" || strings.HasSuffix(pattern, "/") {
-		pattern += "**" // all that is in a folder
+		pattern += "**" // everything in a folder
 	}
 	for _, p := range readings(pattern) {
 		g.want = append(g.want, mask{p, fromBase})
@@ -120,7 +119,7 @@ func (a globArgs) below(ws *workspace.Workspace, item string) (base string, g in
 	return base, g, nil
 }
 
-// checkGlob refuses patterns that are wrong or that would take forever.
+// checkGlob rejects invalid patterns and patterns that would take forever.
 func checkGlob(pattern string) error {
 	switch {
 	case pattern == "":
@@ -135,7 +134,7 @@ func checkGlob(pattern string) error {
 	return nil
 }
 
-// unescape takes away the backslashes that made wildcards plain.
+// unescape removes the backslashes before wildcards.
 func unescape(dir string) string {
 	if !strings.Contains(dir, `\`) {
 		return dir
@@ -167,7 +166,7 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 		return tool.Result{}, fmt.Errorf("%s is not a directory", base)
 	}
 	r := globResult{OK: true, Matches: []string{}}
-	depth := 0 // how deep the patterns can reach; 0 if there is no end to it
+	depth := 0 // how deep the patterns can reach; 0 means unlimited
 	for _, one := range wanted.want {
 		if strings.Contains(one.pattern, "**") || strings.ContainsAny(one.pattern, `{[\`) {
 			depth = 0
@@ -214,7 +213,7 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 	return tool.Result{Value: r, Summary: tool.OfMore(tool.Count(r.Count, "file", "files"), r.Truncated)}, nil
 }
 
-// maxNoted is how many unreadable places a result names.
+// maxNoted limits how many unreadable places a result names.
 const maxNoted = 20
 
 func noted(list []string, name string) []string {
@@ -224,18 +223,17 @@ func noted(list []string, name string) []string {
 	return list
 }
 
-// include says which files a grep looks at: those that one of want matches, all
-// if there is none, save those that one of not matches. Where a glob can be
-// read in several ways each of them counts, so that nothing is missed.
+// include selects the files that a grep reads: those that match one of want, or all if want is empty, except
+// those that match one of not. If a glob has several readings, each counts, so that no file is missed.
 type include struct {
-	base      string // the directory that is searched
+	base      string // the searched directory
 	want, not []mask
 }
 
-// mask is one way to read a glob.
+// mask is one reading of a glob.
 type mask struct {
 	pattern string
-	of      func(base, rel string) string // what it is matched with
+	of      func(base, rel string) string // returns what it is matched with
 }
 
 func baseName(_, rel string) string    { return path.Base(rel) }
@@ -247,8 +245,7 @@ func (g include) matches(rel string) bool {
 	return (len(g.want) == 0 || slices.ContainsFunc(g.want, fits)) && !slices.ContainsFunc(g.not, fits)
 }
 
-// newInclude reads what files to look at below base: globs in a list, some of
-// which may begin with "!".
+// newInclude parses which files to read below base: a list of globs, some of which may begin with "!".
 func newInclude(ws *workspace.Workspace, base, text string) (g include, err error) {
 	g.base = base
 	if text == "" {
@@ -272,7 +269,7 @@ func newInclude(ws *workspace.Workspace, base, text string) (g include, err erro
 	return g, nil
 }
 
-// includeOf are the ways to read one glob.
+// includeOf returns the readings of one glob.
 func includeOf(ws *workspace.Workspace, base, item string) (list []mask, err error) {
 	if item, err = inTree(ws, base, item); err != nil {
 		return nil, err
@@ -297,19 +294,18 @@ func includeOf(ws *workspace.Workspace, base, item string) (list []mask, err err
 			add(dir, baseName)
 		}
 		if plain && strings.HasPrefix(dir, ".") {
-			add("*"+dir, baseName) // the ending of a name
+			add("*"+dir, baseName) // a file extension
 		}
 	} else if !folder {
 		add(dir, of...)
 	}
 	if plain || folder {
-		add(deep+"/**", of...) // the name of a folder
+		add(deep+"/**", of...) // a folder name
 	}
 	return list, nil
 }
 
-// inTree is a glob as seen from the directory that is searched, or from the
-// root of the workspace.
+// inTree returns a glob relative to the searched directory, or to the root of the workspace.
 func inTree(ws *workspace.Workspace, base, item string) (string, error) {
 	for strings.HasPrefix(item, "./") {
 		item = item[2:]
@@ -331,15 +327,14 @@ func inTree(ws *workspace.Workspace, base, item string) (string, error) {
 	case err == nil:
 		return wildcards.Replace(at) + "/" + rest, nil
 	}
-	top, _, _ := strings.Cut(strings.TrimPrefix(dir, "/"), "/") // or it is meant from the base on
+	top, _, _ := strings.Cut(strings.TrimPrefix(dir, "/"), "/") // or it is relative to the base
 	if _, missing := ws.Stat(path.Join(base, unescape(top))); missing != nil {
 		return "", err
 	}
 	return strings.TrimLeft(item, "/"), nil
 }
 
-// items parts a list of globs at the commas that stand in no braces, and at
-// spaces if each part is clearly a glob.
+// items splits a list of globs at commas outside braces, and at spaces if each part is clearly a glob.
 func items(text string) (list []string) {
 	depth, from := 0, 0
 	cut := func(to int) {
@@ -376,7 +371,7 @@ func items(text string) (list []string) {
 	return list
 }
 
-// unwrapped is a glob without the quotes of a shell.
+// unwrapped returns a glob without shell quotes.
 func unwrapped(item string) string {
 	for _, q := range []string{`"`, `'`} {
 		if s, ok := strings.CutPrefix(item, q); ok && strings.HasSuffix(s, q) {
@@ -386,8 +381,8 @@ func unwrapped(item string) string {
 	return item
 }
 
-// readings are the patterns that a glob may stand for: itself; with brackets
-// that are part of a name, as in app/[slug]; with the separators of Windows.
+// readings returns the patterns that a glob may stand for: itself; with
+// brackets as part of a name, as in app/[slug]; with Windows separators.
 func readings(pattern string) []string {
 	list := []string{pattern}
 	if strings.ContainsAny(pattern, "[") && !strings.Contains(pattern, `\[`) {
@@ -402,7 +397,7 @@ func readings(pattern string) []string {
 	return slices.DeleteFunc(list, func(p string) bool { return !doublestar.ValidatePattern(p) })
 }
 
-// wildcards takes from a path what would be one.
+// wildcards escapes the wildcards in a path.
 var wildcards = strings.NewReplacer("[", `\[`, "]", `\]`, "*", `\*`, "?", `\?`, "{", `\{`, "}", `\}`, `\`, `\\`)
 
 var brackets = strings.NewReplacer("[", `\[`, "]", `\]`)

@@ -23,10 +23,10 @@ const (
 	maxContext     = 20
 	modeFiles      = "files"
 	modeCount      = "count"
-	maxText        = 64 << 10 // bytes of all matches together
+	maxText        = 64 << 10 // bytes of all matches
 	maxLineText    = 500      // characters of one line
-	maxFile        = 2 << 20  // bytes of a file that is come across
-	maxNamedFile   = 16 << 20 // bytes of a file that is named
+	maxFile        = 2 << 20  // bytes of a file that is not named
+	maxNamedFile   = 16 << 20 // bytes of a named file
 )
 
 type grepArgs struct {
@@ -47,12 +47,12 @@ type grepResult struct {
 	Files      int      `json:"files"`
 	Truncated  bool     `json:"truncated"`
 	TooLarge   int      `json:"skipped_large,omitzero"`
-	Binary     []string `json:"binary,omitempty"` // files that match and are not text
+	Binary     []string `json:"binary,omitempty"` // matching files that are not text
 	Note       string   `json:"note,omitzero"`
 	Unreadable []string `json:"unreadable,omitempty"`
 }
 
-// Grep is the tool that finds lines by content.
+// Grep returns the tool that finds lines by content.
 func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 	return tool.Func[grepArgs]{
 		Name: "grep", Doc: grepDoc,
@@ -117,7 +117,7 @@ func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 	}
 }
 
-// matcher checks the arguments and makes of them what finds the lines.
+// matcher checks the arguments and returns their matcher.
 func (a grepArgs) matcher() (*matcher, error) {
 	switch {
 	case a.Pattern == "":
@@ -133,7 +133,7 @@ func (a grepArgs) matcher() (*matcher, error) {
 	return newMatcher(a.Pattern, a.IgnoreCase)
 }
 
-// note says what may be wrong with a search that found nothing.
+// note says what may be wrong with a search without results.
 func (a grepArgs) note(s *searcher, dir bool) string {
 	switch {
 	case len(s.foreign) > 0 && !s.cut:
@@ -154,8 +154,7 @@ func (a grepArgs) note(s *searcher, dir bool) string {
 	return ""
 }
 
-// literally says where the pattern stands as a text, if it does: somebody who
-// searches for foo(x) may well mean just that.
+// literally says where the pattern occurs as plain text, if it does: a search for foo(x) may mean just that.
 func (a grepArgs) literally(ctx context.Context, s *searcher) string {
 	quoted := regexp.QuoteMeta(a.Pattern)
 	if quoted == a.Pattern {

@@ -11,22 +11,21 @@ import (
 	"unicode/utf8"
 )
 
-// matcher finds the lines that match a pattern. If every match must hold
-// something rare it looks for that first, and tries the pattern only on lines
-// that have it, which is many times faster.
+// matcher finds the lines that match a pattern. If every match must contain something rare, it searches
+// for that first, and tries the pattern only on lines with it, which is many times faster.
 type matcher struct {
 	prog    *syntax.Prog
 	need    need
-	finders []*finder // of what a match must hold; none if that is of no help
-	strange bool      // they are not for text with ſ or the Kelvin sign
-	returns bool      // the carriage return before a line feed is to be seen
-	beyond  bool      // characters beyond ASCII are named
-	dotAll  bool      // something in it would match line ends too
-	spare   sync.Pool // of automatons
+	finders []*finder // for what a match must contain; none if that does not help
+	strange bool      // they do not work for text with ſ or the Kelvin sign
+	returns bool      // the carriage return before a line feed must be visible
+	beyond  bool      // the pattern names non-ASCII characters
+	dotAll  bool      // part of the pattern also matches line ends
+	spare   sync.Pool // automatons
 }
 
-// longestRegexp is how many bytes a regular expression may have: what is made of it takes a
-// thousand times as much, and more.
+// longestRegexp limits the size of a regular expression in bytes: its
+// compiled form takes a thousand times as much memory, or more.
 const longestRegexp = 4 << 10
 
 func newMatcher(pattern string, ignoreCase bool) (*matcher, error) {
@@ -47,8 +46,7 @@ func newMatcher(pattern string, ignoreCase bool) (*matcher, error) {
 	return m, nil
 }
 
-// lines finds the matching lines of data, at most limit of them. It stops when
-// ctx ends.
+// lines returns the matching lines of data, at most limit of them. It stops when ctx ends.
 func (m *matcher) lines(ctx context.Context, data []byte, limit int) []span {
 	a := m.spare.Get().(*automaton)
 	defer m.spare.Put(a)
@@ -58,18 +56,18 @@ func (m *matcher) lines(ctx context.Context, data []byte, limit int) []span {
 	return m.byNeed(ctx, a, data, limit)
 }
 
-// at is about where in a line that matches it does so.
+// at returns the approximate position of the match in a matching line.
 func (m *matcher) at(line []byte) int {
 	a := m.spare.Get().(*automaton)
 	defer m.spare.Put(a)
 	return max(a.matchAt(line), 0)
 }
 
-// byNeed looks at lines that hold what a match needs.
+// byNeed checks only lines that contain what a match needs.
 func (m *matcher) byNeed(ctx context.Context, a *automaton, data []byte, limit int) (lines []span) {
 	next := make([]int, len(m.finders)) // where each was last found, -1 for nowhere
 	for i := range next {
-		next[i] = -2 // not looked for yet
+		next[i] = -2 // not searched yet
 	}
 	for from := 0; from < len(data) && len(lines) < limit && ctx.Err() == nil; {
 		at := -1
@@ -95,14 +93,14 @@ func (m *matcher) byNeed(ctx context.Context, a *automaton, data []byte, limit i
 	return lines
 }
 
-// foldsStrangely reports whether data holds one of the two characters beyond
-// ASCII that are letters of ASCII in another case: ſ and the Kelvin sign.
+// foldsStrangely reports whether data has one of the two non-ASCII characters
+// that are ASCII letters in another case: ſ and the Kelvin sign.
 func foldsStrangely(data []byte) bool {
 	return bytes.Contains(data, []byte(string(longS))) || bytes.Contains(data, []byte(string(kelvin)))
 }
 
-// decoded is the text of a file in UTF-8, without a byte order mark: those that
-// begin with the one of UTF-16, or look like it without, are in that.
+// decoded returns a file's text in UTF-8, without a byte order mark. It treats a file as UTF-16 if it
+// begins with that mark, or looks like UTF-16.
 func decoded(data []byte) []byte {
 	switch head := data[:min(len(data), sniffLen)]; {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")):
@@ -118,9 +116,8 @@ func decoded(data []byte) []byte {
 	return bytes.TrimPrefix(data, []byte("\ufeff"))
 }
 
-// isUTF16 reports whether the beginning of a file is text in UTF-16, whose zero
-// bytes are then on one side only: on that of the higher halves, and most of
-// those where the text is Latin.
+// isUTF16 reports whether the beginning of a file is UTF-16 text. Its zero bytes are then only among
+// the high halves, and most high halves are zero if the text is Latin.
 func isUTF16(head []byte, order binary.ByteOrder) bool {
 	high := 0
 	if order == binary.ByteOrder(binary.LittleEndian) {

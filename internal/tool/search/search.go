@@ -1,10 +1,8 @@
-// Package search holds the tools that find files of the workspace by name and
-// by content.
+// Package search has the tools that find files of the workspace by name and by content.
 //
-// A search is bounded in what it returns and stops when its context ends. It
-// does not follow links, so it always ends, and it passes over what .gitignore
-// and version control set aside unless the caller names such a place. What it
-// could not look at it says.
+// A search returns a limited result and stops when its context ends. It does not follow links, so it
+// always ends. It skips what .gitignore and version control exclude unless the caller names such a
+// place, and it reports what it could not read.
 package search
 
 import (
@@ -14,20 +12,19 @@ import (
 	"coder/internal/tool"
 )
 
-// Options say what a search may use.
+// Options configures a search.
 type Options struct {
-	// Hide, if set, names files whose content is not shown unless they are
-	// asked for by name.
+	// Hide, if set, reports files whose content is not shown unless the caller names them.
 	Hide func(path string) bool
 }
 
 // With returns every tool of this package.
 func With(ws *workspace.Workspace, o Options) []tool.Tool { return []tool.Tool{Glob(ws), Grep(ws, o)} }
 
-// maxWalk is how many files and directories one search looks at.
+// maxWalk limits how many files and directories one search visits.
 const maxWalk = 1_000_000
 
-// reading is the plan of a search below dir for what.
+// reading returns the plan of a search below dir for what.
 func reading(ws *workspace.Workspace, what, dir string) (tool.Plan, error) {
 	at, err := ws.Locate(dir)
 	title := what
@@ -37,7 +34,7 @@ func reading(ws *workspace.Workspace, what, dir string) (tool.Plan, error) {
 	return tool.Plan{Title: title, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
 }
 
-// below is name as seen from dir.
+// below returns name relative to dir.
 func below(dir, name string) string {
 	if dir == "." {
 		return name

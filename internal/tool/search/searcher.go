@@ -17,8 +17,8 @@ import (
 	"coder/internal/host/workspace"
 )
 
-// searcher looks for lines in files, several files at a time. Its answer does
-// not depend on which of them is done first.
+// searcher searches lines in several files at a time. Its
+// result does not depend on their order of completion.
 type searcher struct {
 	ws      *workspace.Workspace
 	m       *matcher
@@ -27,30 +27,29 @@ type searcher struct {
 	base    string
 	mode    string
 	context int
-	limit   int                    // matching lines wanted, or files
-	size    int64                  // bytes a file may have
+	limit   int                    // wanted matching lines, or files
+	size    int64                  // maximum bytes of a file
 	hides   func(path string) bool // may be nil
-	named   error                  // why the one file that was named could not be searched
+	named   error                  // why the one named file could not be searched
 
 	hits  atomic.Int64 // matching lines found so far, or files
-	files []hits       // in the order they were come across
+	files []hits       // in order of discovery
 
-	searched   int // files that were wanted
+	searched   int // number of selected files
 	large      int
-	binary     []string // files that match and are not text
+	binary     []string // matching files that are not text
 	unreadable []string
-	foreign    []string // files in whose encoding not all that the pattern names can be found
-	cut        bool     // not everything was looked at
+	foreign    []string // files whose encoding cannot express all characters of the pattern
+	cut        bool     // some files were not searched
 }
 
-// hits are the matching lines of one file as they are shown: for each the line
-// itself and, if context is wanted, the lines around it.
+// hits are the matching lines of one file as shown: for each the line itself and, if requested, its context.
 type hits [][]string
 
-// span is where a line begins and ends, without its line end.
+// span is the extent of a line, without its line end.
 type span struct{ from, to int }
 
-// run searches the file that was named, or every file below the base.
+// run searches the named file, or every file below the base.
 func (s *searcher) run(ctx context.Context) {
 	if s.size != maxNamedFile {
 		s.all(ctx)
@@ -70,11 +69,11 @@ func (s *searcher) run(ctx context.Context) {
 	s.named, s.files = err, []hits{h}
 }
 
-// job is some files to be searched and what came of each.
+// job is a group of files to search with their results.
 type job struct {
 	batch workspace.Batch
 	found []finding
-	lines int // found, or files
+	lines int // found lines, or files
 }
 
 type finding struct {
@@ -84,8 +83,8 @@ type finding struct {
 	err     error
 }
 
-// all searches every file below the base. Files are handed out in order, so
-// once enough lines are found those handed out hold the first of them.
+// all searches every file below the base. It hands out files in order, so that once enough lines are
+// found, the files handed out contain the first ones.
 func (s *searcher) all(ctx context.Context) {
 	work := make(chan *job)
 	var jobs []*job
@@ -146,7 +145,7 @@ func (s *searcher) all(ctx context.Context) {
 	}
 }
 
-// do searches the files of one job. last is the reader of the job before.
+// do searches the files of one job. last is the reader of the previous job.
 func (s *searcher) do(ctx context.Context, j *job, last *workspace.Reader) *workspace.Reader {
 	r, err := j.batch.Open()
 	if err != nil {
@@ -157,7 +156,7 @@ func (s *searcher) do(ctx context.Context, j *job, last *workspace.Reader) *work
 	r.Reuse(last)
 	for _, name := range j.batch.Names {
 		if j.lines > s.limit {
-			break // what comes later is not shown
+			break // later matches are not shown
 		}
 		data, err := r.Read(name, s.size)
 		name = path.Join(j.batch.Dir, name)
@@ -174,13 +173,13 @@ func (s *searcher) do(ctx context.Context, j *job, last *workspace.Reader) *work
 	return r
 }
 
-// isForeign reports whether a text that was searched is in an encoding in which
-// not all that the pattern names can be found.
+// isForeign reports whether a searched text has an encoding
+// that cannot express all characters of the pattern.
 func (s *searcher) isForeign(data []byte, err error) bool {
 	return err == nil && s.m.beyond && !utf8.Valid(decoded(data))
 }
 
-// found reports whether anything was.
+// found reports whether anything was found.
 func (s *searcher) found() bool {
 	return len(s.binary) > 0 || slices.ContainsFunc(s.files, func(h hits) bool { return h != nil })
 }
@@ -191,10 +190,10 @@ var (
 	errBinaryMatch = errors.New("it is a binary file with a match")
 )
 
-// sniffLen is how much of a file is looked at to tell text from binary.
+// sniffLen is how much of a file is examined to tell text from binary.
 const sniffLen = 8000
 
-// search looks for matching lines in a file.
+// search finds matching lines in a file.
 func (s *searcher) search(ctx context.Context, name string, data []byte) (hits, error) {
 	data = decoded(data)
 	if bytes.IndexByte(data[:min(len(data), sniffLen)], 0) >= 0 {
@@ -227,10 +226,10 @@ func (s *searcher) search(ctx context.Context, name string, data []byte) (hits, 
 	return p.print(lines), nil
 }
 
-// maxCounted is how far the lines of one file are counted.
+// maxCounted limits how far the lines of one file are counted.
 const maxCounted = 1_000_000
 
-// result is the first matches, as many as are wanted and fit.
+// result returns the first matches, as many as requested and as fit.
 func (s *searcher) result() grepResult {
 	r := grepResult{OK: true, Matches: []string{}, Truncated: s.cut, TooLarge: s.large, Binary: s.binary, Unreadable: s.unreadable}
 	room, shown := maxText, 0
@@ -251,9 +250,9 @@ func (s *searcher) result() grepResult {
 			}
 			r.Matches = append(r.Matches, group...)
 			shown++
-			n := 1 // matching lines that a group stands for
+			n := 1 // matching lines represented by a group
 			if s.mode == modeCount && len(group) > 0 {
-				n, _ = strconv.Atoi(group[0][strings.LastIndexByte(group[0], ':')+1:]) // we wrote it
+				n, _ = strconv.Atoi(group[0][strings.LastIndexByte(group[0], ':')+1:]) // a number written by printer
 			}
 			r.Count += n
 		}
@@ -261,22 +260,21 @@ func (s *searcher) result() grepResult {
 	return r
 }
 
-// printer writes the matching lines of a file and those around them.
+// printer formats the matching lines of a file and their context.
 type printer struct {
 	path    string
-	data    []byte // the file, with plain line ends
+	data    []byte // the file with plain line ends
 	context int
-	at      func(line []byte) int // where a matching line does so
+	at      func(line []byte) int // position of the match in a line
 
-	out    []string // of the current match
-	size   int      // bytes written
+	out    []string // lines of the current match
+	size   int      // bytes so far
 	number int      // of the line at pos
 	pos    int
-	last   int // number of the last line written, 0 if none
+	last   int // number of the last written line, or 0
 }
 
-// print writes the lines, at most as many as fit into a result. An empty group
-// then stands for those that do not.
+// print formats the lines, at most as many as fit into a result. An empty group then represents the rest.
 func (p *printer) print(lines []span) (h hits) {
 	for i, l := range lines {
 		if p.size >= maxText {
@@ -296,7 +294,7 @@ func (p *printer) print(lines []span) (h hits) {
 	return h
 }
 
-// before writes the lines of context ahead of l that are not yet written.
+// before writes the context lines before l that are not written yet.
 func (p *printer) before(l span) {
 	var above []span
 	for at := l.from; at > 0 && len(above) < min(p.context, p.number-1-p.last); {
@@ -312,7 +310,7 @@ func (p *printer) before(l span) {
 	}
 }
 
-// after writes the lines of context behind l, up to where the next match is.
+// after writes the context lines after l, up to the next match.
 func (p *printer) after(l span, next int) {
 	at, number := l.to+1, p.number
 	for range p.context {
@@ -341,8 +339,7 @@ func (p *printer) line(number int, mark string, l span, at func(line []byte) int
 	p.last = number
 }
 
-// shorten makes a line valid UTF-8 of bearable length, with what is at a place
-// in it.
+// shorten makes a line valid UTF-8 of limited length, including what is at a position in it.
 func shorten(b []byte, place int) string {
 	if len(b) <= maxLineText {
 		return strings.ToValidUTF8(string(b), "\ufffd")

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// types are short names for kinds of files, by the endings and names they have.
+// types are short names for kinds of files, with their extensions and names.
 var types = sync.OnceValue(func() map[string][]string {
 	return map[string][]string{
 		"bazel":      {".bzl", ".bazel", "BUILD", "WORKSPACE"},
@@ -62,7 +62,7 @@ var typeNames = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// kind is the endings and names of a type of files; nil stands for every file.
+// kind has the extensions and names of a type of files; nil means every file.
 type kind []string
 
 func kindOf(name string) (kind, error) {

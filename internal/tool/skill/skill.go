@@ -1,8 +1,8 @@
-// Package skill holds the tool by which the model takes up a skill: written
-// instructions for one sort of work, loaded only when they are needed.
+// Package skill has the tool by which the model loads a skill: written
+// instructions for one kind of task, loaded only on demand.
 //
-// A skill that is missing or broken never ends a turn: the model is told in
-// words, the person gets a notice, and the work goes on without it.
+// A missing or broken skill never ends a turn: the model gets an explanation, the user gets a notice,
+// and the turn continues without the skill.
 package skill
 
 import (
@@ -22,10 +22,10 @@ import (
 //go:embed skill.md
 var doc string
 
-// Limits of what is said of skills.
+// These limits apply to texts about skills.
 const (
 	listBytes = 16 << 10
-	nameShown = 100 // characters of a name that is not one
+	nameShown = 100 // characters of an unknown name
 )
 
 type args struct {
@@ -36,10 +36,10 @@ type args struct {
 
 func (a args) loads() bool { return a.Action == "load" || a.Action == "" && a.Name != "" }
 
-// name is the skill as it is called in the catalogue.
+// name returns the skill's name in the catalogue.
 func (a args) name() string { return strings.TrimPrefix(strings.TrimSpace(a.Name), "/") }
 
-// Skill is the tool that lists and loads the skills of a catalogue.
+// Skill returns the tool that lists and loads the skills of a catalogue.
 func Skill(c *skills.Catalogue) tool.Tool {
 	return tool.Func[args]{
 		Name: "skill", Doc: doc,
@@ -74,10 +74,10 @@ type loaded struct {
 
 func load(c *skills.Catalogue, a args) tool.Result {
 	if _, known := c.Find(a.name()); !known {
-		c.Refresh() // it may have been written just now
+		c.Refresh() // it may be new
 	}
 	l, err := c.Load(a.name(), a.Arguments)
-	if err != nil { // the work goes on without it
+	if err != nil { // the turn continues without it
 		all, warnings := c.List()
 		why := err.Error()
 		for _, w := range warnings {
@@ -110,7 +110,7 @@ type listing struct {
 	Skills string `json:"skills"`
 }
 
-// clip is a name short enough to be shown.
+// clip returns a name short enough to show.
 func clip(name string) string {
 	if runes := []rune(name); len(runes) > nameShown {
 		return string(runes[:nameShown]) + "…"

@@ -1,6 +1,5 @@
-// Package structured is how the model gives its answer in a form that the caller
-// asked for: by calling a tool whose arguments are the answer. What does not fit
-// the caller's schema goes back to the model.
+// Package structured lets the model answer in a form that the caller requested: by calling a tool whose
+// arguments are the answer. An answer that does not match the caller's schema goes back to the model.
 package structured
 
 import (
@@ -21,29 +20,29 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Name is that of the tool.
+// Name is the name of the tool.
 const Name = "structured_output"
 
 const doc = "Give the final answer. Call this once, when the work is done: its arguments are the answer, in the form that was asked for."
 
-// most is how many wrong answers, calls and texts alike, end a turn.
+// most is how many wrong answers, as calls or text, end a turn.
 const most = 5
 
-// ErrNone reports a turn that ended without an answer in the form asked for.
+// ErrNone means that a turn ended without an answer in the requested form.
 var ErrNone = errors.New("the model did not answer in the requested format")
 
-// Answer is the answer of one turn at a time. It is safe for concurrent use.
+// Answer holds the answer of one turn at a time. It is safe for concurrent use.
 type Answer struct {
-	shown json.RawMessage // the schema as the model is told it
+	shown json.RawMessage // the schema for the model
 	check *jsonschema.Resolved
 
 	mu    sync.Mutex // guards the fields below
 	value json.RawMessage
-	wrong int   // answers of the turn that do not fit
-	last  error // what is wrong with the last call
+	wrong int   // mismatching answers in the turn
+	last  error // the error of the last call
 }
 
-// New reads a schema, which must be that of an object.
+// New parses a schema, which must be an object schema.
 func New(text []byte) (*Answer, error) {
 	var object map[string]any
 	var schema jsonschema.Schema
@@ -53,7 +52,7 @@ func New(text []byte) (*Answer, error) {
 	if kind, ok := object["type"]; ok && kind != "object" {
 		return nil, errors.New("the schema must be an object schema")
 	}
-	delete(object, "$schema") // which draft it names makes no difference here
+	delete(object, "$schema") // the named draft makes no difference here
 	delete(object, "$id")
 	object["type"] = "object"
 	if err := json.Unmarshal(jsonx.Must(object), &schema); err != nil {
@@ -96,18 +95,18 @@ func (a *Answer) validate(text []byte) error {
 	return nil
 }
 
-// given is an answer that fits.
+// given is a valid answer.
 type given struct {
 	answer *Answer
 	value  json.RawMessage
 }
 
-// Plan says that nothing is touched.
+// Plan returns a plan that touches nothing of the user's.
 func (g given) Plan() tool.Plan {
 	return tool.Plan{Title: "the answer", Effects: []tool.Effect{{Kind: tool.Note, Target: Name}}, Preview: display.Code{Lang: "json", Source: string(g.value)}}
 }
 
-// Run takes the answer.
+// Run accepts the answer.
 func (g given) Run(context.Context, io.Writer) (tool.Result, error) {
 	g.answer.mu.Lock()
 	defer g.answer.mu.Unlock()
@@ -115,9 +114,8 @@ func (g given) Run(context.Context, io.Writer) (tool.Result, error) {
 	return tool.Result{Value: map[string]any{"ok": true, "text": "taken; nothing more is needed"}, Summary: "given", Show: display.Code{Lang: "json", Source: string(g.value)}}, nil
 }
 
-// Final looks at the answer that a turn would end with. It returns what the
-// model is told if it has not given one in the form asked for: text that fits
-// counts as given.
+// Final checks the answer that a turn would end with. If the model has not given a valid one, Final
+// returns a message for the model. A valid text counts as an answer.
 func (a *Answer) Final(text string) (more string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -136,8 +134,8 @@ func (a *Answer) Final(text string) (more string, err error) {
 	return fmt.Sprintf("[schema] The answer is wanted by a call of %s (%v). Make that call now.", Name, wrong), nil
 }
 
-// Called hears what came of a call of a tool. Its error, [ErrNone], ends the turn:
-// the model has given too many answers that do not fit.
+// Called processes the result of a tool call. Its error, [ErrNone],
+// ends the turn: the model has given too many invalid answers.
 func (a *Answer) Called(tool string, failed bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,20 +145,19 @@ func (a *Answer) Called(tool string, failed bool) error {
 	return a.miss(a.last)
 }
 
-// miss counts an answer that does not fit, and gives up at the last that may be.
+// miss counts an invalid answer, and fails at the last allowed one.
 func (a *Answer) miss(wrong error) error {
 	if a.wrong++; a.wrong < most {
 		return nil
 	}
-	a.wrong = 0 // the turn ends with it
+	a.wrong = 0 // the turn ends here
 	if wrong == nil {
 		return ErrNone
 	}
 	return fmt.Errorf("%w: %w", ErrNone, wrong)
 }
 
-// Take is the answer of the turn that ended, nil if there is none. The next turn
-// begins without one.
+// Take returns the answer of the turn that ended, or nil, and resets a for the next turn.
 func (a *Answer) Take() json.RawMessage {
 	if a == nil {
 		return nil
@@ -172,7 +169,7 @@ func (a *Answer) Take() json.RawMessage {
 	return value
 }
 
-// bare is text without the fence that models put around JSON.
+// bare returns text without the code fence that models put around JSON.
 func bare(text string) []byte {
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "```"); ok {

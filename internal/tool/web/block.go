@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// writer lays text out in blocks: paragraphs, list items, rows, code. A block
-// is gathered in line and written when it ends.
+// writer lays text out in blocks: paragraphs, list items, rows,
+// code. It collects a block in line and writes it when it ends.
 type writer struct {
 	markdown bool
 	limit    int // bytes of output
@@ -15,16 +15,16 @@ type writer struct {
 	full     bool // the limit was reached
 
 	line  []byte
-	blank bool // white space stands before the next word
-	gap   int  // line breaks wanted before the next block
+	blank bool // white space precedes the next word
+	gap   int  // wanted line breaks before the next block
 
 	lists   []list
 	quote   int
-	bullet  string // of the item that has no text yet
-	heading string // the mark of the heading we are in
+	bullet  string // of the current item if it has no text yet
+	heading string // the mark of the current heading
 }
 
-// list is one that is open.
+// list is an open list.
 type list struct {
 	ordered bool
 	number  int // of the next item
@@ -32,11 +32,11 @@ type list struct {
 }
 
 const (
-	maxIndent = 16  // lists and quotes that are shown within each other
-	maxNested = 256 // lists and tables that are kept track of
+	maxIndent = 16  // lists and quotes shown inside each other
+	maxNested = 256 // lists and tables tracked
 )
 
-// words adds text to the block, its white space collapsed.
+// words adds text to the block, with white space collapsed.
 func (w *writer) words(s string) {
 	for i, r := range s {
 		switch {
@@ -44,7 +44,7 @@ func (w *writer) words(s string) {
 			w.blank = true
 			continue
 		case r == 0xad || r == 0x200b || r == 0x2060 || r == 0xfeff:
-			continue // where a line may be broken, or may not: not to be seen
+			continue // invisible: permits or forbids a line break
 		}
 		w.pendingBlank()
 		_, n := utf8.DecodeRuneInString(s[i:])
@@ -53,7 +53,7 @@ func (w *writer) words(s string) {
 	w.checkLimit()
 }
 
-// pendingBlank writes the blank that stands before a word.
+// pendingBlank writes the space before a word.
 func (w *writer) pendingBlank() {
 	if n := len(w.line); w.blank && n > 0 && w.line[n-1] != '\n' {
 		w.line = append(w.line, ' ')
@@ -61,10 +61,10 @@ func (w *writer) pendingBlank() {
 	w.blank = false
 }
 
-// checkLimit notes when there is enough.
+// checkLimit records whether the limit is reached.
 func (w *writer) checkLimit() { w.full = w.full || len(w.out)+len(w.line) > w.limit }
 
-// end writes the block, if there is any, and asks for room before the next one.
+// end writes the block, if there is one, and requests space before the next one.
 func (w *writer) end(gap int) {
 	text := strings.TrimSpace(string(w.line))
 	w.line, w.blank = w.line[:0], false
@@ -100,7 +100,7 @@ func (w *writer) block(text string) {
 	w.checkLimit()
 }
 
-// margin is what stands before every line: marks of quotes, indentation.
+// margin returns the prefix of every line: quote marks, indentation.
 func (w *writer) margin(depth int) string {
 	m := strings.Repeat("  ", depth)
 	if w.markdown {
@@ -109,7 +109,7 @@ func (w *writer) margin(depth int) string {
 	return m
 }
 
-// listGap is the room around a list: none within another.
+// listGap returns the space around a list: none inside another list.
 func (w *writer) listGap() int {
 	if len(w.lists) > 0 {
 		return 1

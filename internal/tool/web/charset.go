@@ -12,9 +12,8 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 )
 
-// encodingOf is the encoding that a page calls charset, as browsers understand
-// the name; nil if it is not known. What stands between letters and digits is
-// spelt in many ways, and passed over.
+// encodingOf returns the encoding for a page's charset name, as browsers understand it; nil if it is
+// unknown. Separators between letters and digits vary, and are ignored.
 func encodingOf(charset string) encoding.Encoding {
 	return encodings()[strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -32,7 +31,7 @@ var encodings = sync.OnceValue(func() map[string]encoding.Encoding {
 	}{
 		{"gbk gb2312 gb231280 csgb2312 csiso58gb231280 isoir58 chinese xgbk cp936 ms936 windows936", simplifiedchinese.GBK},
 		{"gb18030", simplifiedchinese.GB18030},
-		{"hzgb2312", simplifiedchinese.HZGB2312}, // which browsers do not read any more
+		{"hzgb2312", simplifiedchinese.HZGB2312}, // no longer supported by browsers
 		{"big5 big5hkscs cnbig5 csbig5 xxbig5 cp950 windows950", traditionalchinese.Big5},
 		{"shiftjis sjis xsjis mskanji csshiftjis windows31j ms932 cp932", japanese.ShiftJIS},
 		{"eucjp xeucjp cseucpkdfmtjapanese", japanese.EUCJP},

@@ -24,7 +24,7 @@ const (
 	sniffLen = 512
 )
 
-// read makes a result of a response.
+// read turns a response into a result.
 func (o Options) read(resp *http.Response, r request) (fetchResult, error) {
 	v := fetchResult{OK: resp.StatusCode < http.StatusBadRequest, URL: r.url.String(), Status: resp.StatusCode}
 	if !v.OK {
@@ -45,7 +45,7 @@ func (o Options) read(resp *http.Response, r request) (fetchResult, error) {
 	head = head[:n]
 	kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) || kind == "" || kind == "application/octet-stream" {
-		kind, params, _ = mime.ParseMediaType(http.DetectContentType(head)) // what it looks like
+		kind, params, _ = mime.ParseMediaType(http.DetectContentType(head)) // guess from the content
 	}
 	kind = sanitize.Line(kind, maxTitle)
 	v.ContentType = kind
@@ -59,7 +59,7 @@ func (o Options) read(resp *http.Response, r request) (fetchResult, error) {
 	return v.text(resp, head, limit, params["charset"], r)
 }
 
-// textual are types of applications that can be read as text.
+// textual are application types that are readable as text.
 var textual = []string{
 	"json", "xml", "javascript", "ecmascript", "x-javascript", "typescript", "yaml", "x-yaml", "toml", "graphql", "sql",
 	"x-sh", "x-ndjson", "ndjson", "jsonl", "x-www-form-urlencoded", "x-httpd-php", "x-tex", "manifest",
@@ -72,14 +72,14 @@ func sizeOf(resp *http.Response) string {
 	return fmt.Sprintf(" of %d bytes", resp.ContentLength)
 }
 
-// image hands a picture to a model that sees, and tells any other of it.
+// image returns an image for a model with vision, and describes it to any other.
 func (o Options) image(v fetchResult, resp *http.Response, head []byte) (fetchResult, error) {
 	data, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(head), resp.Body), int64(o.MaxImage)+1))
 	if err != nil {
 		return v, fmt.Errorf("while reading: %w", err)
 	}
 	v.Size = len(data)
-	kind := http.DetectContentType(data) // whatever the server calls it
+	kind := http.DetectContentType(data) // whatever type the server claims
 	switch {
 	case v.Size > o.MaxImage:
 		return v, fmt.Errorf("the image is larger than %d bytes", o.MaxImage)
@@ -94,10 +94,10 @@ func (o Options) image(v fetchResult, resp *http.Response, head []byte) (fetchRe
 	return v, nil
 }
 
-// pictures are the types of images that models take.
+// pictures are the image types that models support.
 var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// text reads the rest of the body and makes text of all of it.
+// text reads the rest of the body and decodes all of it.
 func (v fetchResult) text(resp *http.Response, head []byte, limit int, charset string, r request) (fetchResult, error) {
 	body, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(head), resp.Body), int64(limit)+1))
 	if err != nil {
@@ -132,8 +132,7 @@ func (v fetchResult) text(resp *http.Response, head []byte, limit int, charset s
 	return v, nil
 }
 
-// cut is n characters of text from an offset, and the offset of what follows,
-// zero if nothing does.
+// cut returns n characters of text from an offset, and the offset of the rest, or zero if there is none.
 func cut(text string, offset, n int) (part string, next int) {
 	from, count := len(text), 0
 	for i := range text {
@@ -148,17 +147,15 @@ func cut(text string, offset, n int) (part string, next int) {
 	return text[from:], 0
 }
 
-// declared finds the encoding that a document names itself, near its beginning.
-// It is made when first needed: compiling it is dear, and most sessions never
-// fetch anything.
+// declared matches the encoding that a document declares near its beginning. It is compiled on first
+// use: compiling is expensive, and most sessions never fetch anything.
 var declared = lazy.Regexp(`(?i)(?:<meta[^>]{0,200}charset\s*=|<\?xml[^>]{0,100}encoding\s*=)\s*["']?\s*([a-z0-9_:.-]{1,40})`)
 
-// declaredWithin is how far into a document its encoding is looked for.
+// declaredWithin is how much of a document is searched for its encoding.
 const declaredWithin = 2048
 
-// decode makes text of a body, and remarks on what it had to guess or give up.
-// A byte order mark counts more than what the server says, and that more than
-// what the document says.
+// decode decodes a body, and returns a remark about guesses and replacements. A byte order mark takes
+// precedence over the server's charset, and that over the document's.
 func decode(body []byte, charset string, markup bool) (text, remark string) {
 	switch {
 	case bytes.HasPrefix(body, []byte("\xef\xbb\xbf")):
@@ -192,8 +189,8 @@ func decode(body []byte, charset string, markup bool) (text, remark string) {
 	case "utf-16be":
 		return decodeUTF16(body, binary.BigEndian), ""
 	}
-	shifts := strings.HasPrefix(charset, "iso-2022-") || charset == "csiso2022jp" || strings.HasPrefix(charset, "hz") // and is ASCII all the same
-	if utf8.Valid(body) && !shifts {                                                                                  // as happens to be so more often than not
+	shifts := strings.HasPrefix(charset, "iso-2022-") || charset == "csiso2022jp" || strings.HasPrefix(charset, "hz") // but is ASCII
+	if utf8.Valid(body) && !shifts {                                                                                  // which is common
 		return string(body), ""
 	}
 	if known := encodingOf(charset); known != nil {
@@ -215,7 +212,7 @@ func decode(body []byte, charset string, markup bool) (text, remark string) {
 	return b.String(), "its encoding, " + sanitize.Line(charset, 40) + ", is unknown; non-ASCII characters were replaced"
 }
 
-// wholeRunes is body without the beginning of a rune that was cut off.
+// wholeRunes returns body without an incomplete rune at its end.
 func wholeRunes(body []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(body); i++ {
 		if end := body[len(body)-i:]; utf8.RuneStart(end[0]) {
@@ -228,8 +225,7 @@ func wholeRunes(body []byte) []byte {
 	return body
 }
 
-// windows1252 are the runes of the bytes from 0x80 to 0x9f; all others are as in
-// Unicode.
+// windows1252 has the runes of the bytes 0x80 to 0x9f; all others are as in Unicode.
 var windows1252 = []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")
 
 func decodeLatin(body []byte) string {

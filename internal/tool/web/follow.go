@@ -22,10 +22,9 @@ const (
 	accepted     = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
 )
 
-// follow sends the request and goes where it is redirected, as long as that is
-// where the caller was allowed to go; else its error is an [redirectAway]. It returns
-// the last response, whose body the caller closes, and the addresses it was led
-// to.
+// follow sends the request and follows redirects as long as the caller was allowed to go there;
+// otherwise its error is a [redirectAway]. It returns the last response, whose body the caller must
+// close, and the addresses of the redirects.
 func (o Options) follow(ctx context.Context, r request) (*http.Response, []string, error) {
 	var hops []string
 	asked := r.url
@@ -49,7 +48,7 @@ func (o Options) follow(ctx context.Context, r request) (*http.Response, []strin
 	}
 }
 
-// redirectAway is the error of a redirect to a host that nobody was asked about.
+// redirectAway is the error of a redirect to a host that was not approved.
 type redirectAway struct {
 	to     *url.URL
 	status int
@@ -71,8 +70,7 @@ var redirects = []int{
 	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
 }
 
-// redirect is the request that a server asks us to make instead. To another
-// host nothing goes that the caller added.
+// redirect returns the request for a redirect. Another host gets nothing that the caller added.
 func (o Options) redirect(asked *url.URL, r request, to string, status int) (request, error) {
 	ref, err := r.url.Parse(to)
 	if err != nil {
@@ -82,9 +80,8 @@ func (o Options) redirect(asked *url.URL, r request, to string, status int) (req
 	if err != nil {
 		return r, err
 	}
-	// Who let us go to an address lets us go to the same one with or without
-	// www before it, and to what was allowed, if nothing is sent along that only
-	// looks like an address.
+	// Approval of an address includes the same address with or without www, and addresses that are allowed
+	// anyway, if the address does not carry data.
 	here, there := *asked, *u
 	here.Host, there.Host = withoutWWW(here.Host), withoutWWW(there.Host)
 	plain := request{url: u, method: http.MethodGet}
@@ -107,8 +104,8 @@ func (o Options) redirect(asked *url.URL, r request, to string, status int) (req
 	return r, nil
 }
 
-// sameSite reports whether to may be told what was meant for from: the same
-// host and port, or the same host now over TLS.
+// sameSite reports whether to may get what was meant for
+// from: the same host and port, or the same host over TLS.
 func sameSite(from, to *url.URL) bool {
 	if !strings.EqualFold(from.Hostname(), to.Hostname()) {
 		return false
@@ -119,7 +116,7 @@ func sameSite(from, to *url.URL) bool {
 	return from.Scheme == to.Scheme && portOf(from) == portOf(to)
 }
 
-// send makes one request, over a connection of its own that ends with it.
+// send sends one request over its own connection.
 func (o Options) send(ctx context.Context, r request) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, r.method, r.url.String(), strings.NewReader(r.body))
 	if err != nil {
@@ -138,8 +135,8 @@ func (o Options) send(ctx context.Context, r request) (*http.Response, error) {
 	return t.RoundTrip(req)
 }
 
-// transport carries one request. Where that goes through a proxy, the host is
-// checked before; the proxy itself is the user's choice.
+// transport returns a transport for one request. If the request goes through a proxy, the host is
+// checked first; the proxy itself is the user's choice.
 func (o Options) transport(ctx context.Context, req *http.Request) (*http.Transport, error) {
 	t := &http.Transport{
 		DialContext: o.dialer().Dial, DisableKeepAlives: true, MaxResponseHeaderBytes: maxHead,
@@ -163,18 +160,18 @@ func (o Options) transport(ctx context.Context, req *http.Request) (*http.Transp
 	return t, nil
 }
 
-// ErrAddress is the error of a host whose address may not be reached.
+// ErrAddress is the error of a host with a forbidden address.
 var ErrAddress = egress.ErrAddress
 
-// dialer connects to hosts whose address may be reached.
+// dialer returns a dialer that connects only to allowed addresses.
 func (o Options) dialer() egress.Dialer {
 	return egress.Dialer{Allow: o.Allows, Lookup: o.Lookup, Connect: o.Connect}
 }
 
-// Allows reports whether a host may be reached whatever its address is.
+// Allows reports whether a host may be reached at any address.
 func (o Options) Allows(host, port string) bool { return o.AllowPrivate || o.listed(host, port) }
 
-// listed reports whether a host is one of those the user named.
+// listed reports whether the user's settings list a host.
 func (o Options) listed(host, port string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	return slices.ContainsFunc(o.AllowHosts, func(rule string) bool {
@@ -186,7 +183,7 @@ func (o Options) listed(host, port string) bool {
 	})
 }
 
-// plainlyForbidden refuses what need not be looked up to be refused.
+// plainlyForbidden returns an error for addresses that are forbidden without a lookup.
 func (o Options) plainlyForbidden(u *url.URL) error {
 	host := u.Hostname()
 	a, err := netip.ParseAddr(host)

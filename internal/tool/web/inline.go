@@ -5,19 +5,19 @@ import (
 	"unicode"
 )
 
-// link is the one we are in.
+// link is the current link.
 type link struct {
-	to string // its address, "#" if it is within the page, "" if there is no link
-	at int    // where in the line its text begins
+	to string // its address, "#" if it is on the page itself, "" if there is no link
+	at int    // start of its text in the line
 }
 
-// code is the piece of it we are in.
+// code is the current inline code.
 type code struct {
 	open bool
 	at   int
 }
 
-// pre is the preformatted block we are in.
+// pre is the current preformatted block.
 type pre struct {
 	open bool
 	text []byte
@@ -42,7 +42,7 @@ func (p *page) inlineTag(t token) {
 		if p.row() != nil {
 			p.blank = true
 		} else {
-			p.blank = false // on to the next line of the same block
+			p.blank = false // next line of the same block
 			if len(p.line) > 0 {
 				p.line = append(p.line, '\n')
 			}
@@ -60,7 +60,7 @@ func (p *page) inlineTag(t token) {
 		}
 	case "q":
 		p.words(`"`)
-	case "base": // the address that others on the page are relative to
+	case "base": // the base of relative addresses on the page
 		href := t.get("href")
 		u, err := p.base.Parse(strings.TrimSpace(href))
 		if err == nil && href != "" && !p.rebased && (u.Scheme == "http" || u.Scheme == "https") {
@@ -69,11 +69,10 @@ func (p *page) inlineTag(t token) {
 	}
 }
 
-// unambiguous makes an address end where its brackets do.
+// unambiguous escapes characters that would end an address in brackets.
 var unambiguous = strings.NewReplacer("(", "%28", ")", "%29", " ", "%20")
 
-// resolve is an address written out: "" if it is none that can be followed, "#"
-// if it is on the page itself.
+// resolve returns an absolute address, "" if it cannot be followed, or "#" if it is on the page itself.
 func (p *page) resolve(href string) string {
 	href = strings.TrimSpace(href)
 	if strings.HasPrefix(href, "#") {
@@ -90,7 +89,7 @@ func (p *page) resolve(href string) string {
 	return s
 }
 
-// marks are the texts of links that lead to the heading they stand in.
+// marks are the texts of links that lead to their own heading.
 var marks = set("#", "¶", "§", "🔗", "Anchor", "anchor", "Permalink")
 
 func (p *page) endLink() {
@@ -132,7 +131,7 @@ func (p *page) closeInline() {
 	p.endCode()
 }
 
-// tagInPre keeps the lines of a preformatted block apart.
+// tagInPre keeps line breaks in a preformatted block.
 func (p *page) tagInPre(t token) {
 	switch {
 	case t.name == "pre" && t.end:
@@ -148,7 +147,7 @@ func (p *page) tagInPre(t token) {
 	}
 }
 
-// endPre writes the preformatted block, unless it holds only line numbers.
+// endPre writes the preformatted block, unless it has only line numbers.
 func (p *page) endPre() {
 	if !p.pre.open {
 		return
@@ -168,7 +167,7 @@ func (p *page) endPre() {
 	p.gap = 2
 }
 
-// longestRun is how often c follows itself in s at most.
+// longestRun returns the length of the longest run of c in s.
 func longestRun(s string, c byte) (longest int) {
 	run := 0
 	for i := range len(s) {
@@ -180,7 +179,7 @@ func longestRun(s string, c byte) (longest int) {
 	return longest
 }
 
-// language is that of a block of code, as the usual classes name it.
+// language returns the language of a code block from its usual classes.
 func language(t token) string {
 	for class := range strings.FieldsSeq(t.get("class")) {
 		for _, prefix := range []string{"language-", "lang-"} {
@@ -192,10 +191,9 @@ func language(t token) string {
 	return ""
 }
 
-const maxCells = 256 // of a row; what follows is lost
+const maxCells = 256 // of a row; the rest is dropped
 
-// table is one that is open. One that serves to lay out a page, as can be told
-// from what its cells hold, is not shown as a table.
+// table is an open table. A layout table, recognized by the content of its cells, is not shown as a table.
 type table struct {
 	rows   int
 	inRow  bool
@@ -205,7 +203,7 @@ type table struct {
 	size   int // bytes in cells
 }
 
-// row is the table whose row we are in, or nil.
+// row returns the table whose row is open, or nil.
 func (p *page) row() *table {
 	if n := len(p.tables); n > 0 && p.tables[n-1].inRow {
 		return p.tables[n-1]
@@ -262,7 +260,7 @@ func (p *page) openCell() {
 	p.tables[n-1].inCell = true
 }
 
-// endCell keeps what was gathered for the cell.
+// endCell saves the text of the cell.
 func (p *page) endCell() {
 	t := p.row()
 	if t == nil {
@@ -292,7 +290,7 @@ func (p *page) endRow() {
 	if strings.Join(cells, "") == "" {
 		return
 	}
-	if len(cells) == 1 && t.rows == 0 { // no table, so far
+	if len(cells) == 1 && t.rows == 0 { // no table so far
 		p.block(cells[0])
 		return
 	}
@@ -313,7 +311,7 @@ func (p *page) endRow() {
 	}
 }
 
-// rowToBlocks makes blocks of the cells of a row that holds more than a line of text.
+// rowToBlocks turns the cells of a row into blocks if they have more than a line of text.
 func (p *page) rowToBlocks() {
 	t := p.row()
 	if t == nil {

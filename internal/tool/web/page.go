@@ -9,23 +9,22 @@ import (
 )
 
 const (
-	// maxReadable bounds the text made of a page, which may be longer than the
-	// page: addresses are written out.
+	// maxReadable limits the text made from a page, which may be
+	// longer than the page because addresses are written out.
 	maxReadable = 2 << 20
-	maxLink     = 1000 // bytes of an address that is shown
-	// minMain is how much text must be in the main part of a page for the rest
-	// to be left out.
+	maxLink     = 1000 // bytes of an address shown
+	// minMain is how much text the main part of a page must have for the rest to be left out.
 	minMain = 200
 )
 
-// document is what was made of a page.
+// document is the result of converting a page.
 type document struct {
 	title, text string
 	cut         bool
 }
 
-// readable makes text or Markdown of a page. Scripts, navigation and what is
-// not to be seen are left out, and if the page has a main part so is the rest.
+// readable converts a page to text or Markdown. It omits scripts, navigation and hidden elements and,
+// if the page has a main part, everything else.
 func readable(source string, base *url.URL, markdown bool) document {
 	drop := set(dropped...)
 	for {
@@ -47,15 +46,15 @@ func readable(source string, base *url.URL, markdown bool) document {
 	}
 }
 
-// hidden is the reason for leaving out what is not to be seen.
+// hidden is the reason for omitting hidden elements.
 const hidden = "(hidden)"
 
-// dropped are the elements that hold nothing to read.
+// dropped are the elements without readable content.
 var dropped = []string{
 	hidden, "nav", "svg", "template", "canvas", "object", "video", "audio", "select", "datalist", "button", "dialog", "annotation",
 }
 
-// page reads the source of a page and lays it out.
+// page reads a page's source and lays it out.
 type page struct {
 	writer
 	scan    scanner
@@ -66,7 +65,7 @@ type page struct {
 	drop    map[string]bool
 	skipped bool
 	skip    struct {
-		name, reason string // the element that is left out, and why
+		name, reason string // the omitted element, and why
 		depth        int
 	}
 
@@ -77,8 +76,8 @@ type page struct {
 	tables []*table
 }
 
-// part is the main one of the page: where in the output it begins, while we are
-// in it, and from where to where the longest of them goes.
+// part is the main part of the page: at is the start of the current
+// one in the output, from and to the extent of the longest one.
 type part struct{ depth, at, from, to int }
 
 func (p *page) read() {
@@ -88,7 +87,7 @@ func (p *page) read() {
 			break
 		}
 		switch {
-		case p.skip.name != "" && t.name != p.skip.name: // inside what is left out
+		case p.skip.name != "" && t.name != p.skip.name: // inside an omitted element
 		case p.skip.name != "" && !t.end:
 			p.skip.depth++
 		case p.skip.name != "":
@@ -118,7 +117,7 @@ func (p *page) read() {
 // void are the elements that have no content.
 var void = set("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
 
-// leaveOut decides whether an element is left out.
+// leaveOut decides whether to omit an element.
 func (p *page) leaveOut(t token) bool {
 	reason := t.name
 	_, unseen := t.attr("hidden")
@@ -143,7 +142,7 @@ func (p *page) leaveOut(t token) bool {
 	return true
 }
 
-// fitting is as much of s as there is room for, beside what was gathered.
+// fitting returns as much of s as there is room for, besides gathered bytes.
 func (p *page) fitting(s string, gathered int) string {
 	room := max(0, p.limit-len(p.out)-gathered)
 	if len(s) <= room {
@@ -153,7 +152,7 @@ func (p *page) fitting(s string, gathered int) string {
 	return strings.ToValidUTF8(s[:room], "")
 }
 
-// boundary ends a block, or a word if we are in a row.
+// boundary ends a block, or a word inside a row.
 func (p *page) boundary(gap int) {
 	if p.row() != nil {
 		p.blank = true
@@ -162,8 +161,7 @@ func (p *page) boundary(gap int) {
 	p.end(gap)
 }
 
-// end ends a block and what is open in it. A link that has no text yet goes on
-// in the next one.
+// end ends a block and what is open in it. A link without text yet continues in the next block.
 func (p *page) end(gap int) {
 	to := p.link.to
 	if to != "" && strings.TrimSpace(string(p.line[p.link.at:])) != "" {
@@ -174,7 +172,7 @@ func (p *page) end(gap int) {
 	p.link = link{to: to}
 }
 
-// Blocks, and the room that is left around them.
+// blocks are block elements with the space around them.
 var blocks = map[string]int{
 	"p": 2, "section": 2, "article": 2, "figure": 2, "details": 2, "dl": 2, "form": 2, "header": 2, "footer": 2, "aside": 2,
 	"div": 1, "address": 1, "figcaption": 1, "summary": 1, "dt": 1, "dd": 1, "fieldset": 1, "legend": 1, "hgroup": 1, "center": 1,
@@ -215,7 +213,7 @@ func (p *page) blockTag(t token) {
 	p.rowToBlocks()
 	p.end(0)
 	switch {
-	case t.name == "li": // items follow each other closely, whatever is in them
+	case t.name == "li": // items follow each other closely, whatever their content
 		p.writer.end(1)
 		p.bullet = "- "
 		if len(p.lists) == 0 {

@@ -36,15 +36,15 @@ type fetchArgs struct {
 	Offset     int               `json:"offset,omitzero" also:"start_index start"`
 }
 
-// request is a fetch that can be made.
+// request is a valid fetch.
 type request struct {
 	url     *url.URL
 	method  string
-	header  http.Header // what the caller adds
+	header  http.Header // added by the caller
 	body    string
 	format  string
 	timeout time.Duration // none if zero
-	size    int           // bytes to read; none if zero
+	size    int           // maximum bytes to read; none if zero
 	offset  int
 }
 
@@ -69,8 +69,8 @@ func (o Options) parse(a fetchArgs) (request, error) {
 	return r, err
 }
 
-// parseURL accepts what can be fetched, whether a caller asks for it or a
-// server sends us there.
+// parseURL returns an error for an address that must not be
+// fetched, whether it comes from a caller or from a redirect.
 func (o Options) parseURL(s string) (*url.URL, error) {
 	if len(s) > maxURL {
 		return nil, fmt.Errorf("url is too long (%d bytes)", len(s))
@@ -134,7 +134,7 @@ func notToken(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 }
 
-// target is what the request touches, without what it asks of it.
+// target returns what the request touches, without its query.
 func (r request) target() string {
 	return (&url.URL{Scheme: r.url.Scheme, Host: r.url.Host, Path: r.url.Path}).String()
 }
@@ -160,16 +160,15 @@ func (r request) plan() tool.Plan {
 	}
 }
 
-// What an address may hold before it counts as sending something along: bytes
-// of the query, of the path, and of one part of the path without a break.
+// An address beyond these limits counts as sending data: bytes of
+// the query, of the path, and of one unbroken part of the path.
 const (
 	maxQuery = 128
 	maxPath  = 256
 	maxPart  = 64
 )
 
-// sends is what the request hands over besides asking for a page: data can
-// leave in any of these.
+// sends describes what the request sends besides asking for a page: data can leave in any of these ways.
 func (r request) sends() string {
 	var what []string
 	if r.method != http.MethodGet {

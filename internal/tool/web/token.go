@@ -6,18 +6,18 @@ import (
 	"golang.org/x/net/html"
 )
 
-// token is a piece of a page: a tag if it has a name, else text.
+// token is a part of a page: a tag if it has a name, else text.
 type token struct {
 	name  string // of a tag, in lower case
-	end   bool   // the tag ends an element
+	end   bool   // an end tag
 	text  string // decoded
-	of    string // the raw element that the text is the content of
+	of    string // the raw element that contains the text
 	attrs []attr
 }
 
 type attr struct{ name, value string }
 
-// attr is the value of an attribute, and whether the tag has it.
+// attr returns the value of an attribute, and whether the tag has it.
 func (t token) attr(name string) (string, bool) {
 	for _, a := range t.attrs {
 		if a.name == name {
@@ -32,7 +32,7 @@ func (t token) get(name string) string {
 	return v
 }
 
-// kept are the attributes that say something about how to read a page.
+// kept are the attributes that affect how to read a page.
 var kept = set("href", "src", "alt", "class", "hidden", "aria-hidden", "style", "role", "start")
 
 // raw are the elements whose content is not markup.
@@ -46,10 +46,10 @@ func set(names ...string) map[string]bool {
 	return m
 }
 
-// scanner cuts a page into tokens as browsers do.
+// scanner splits a page into tokens like a browser.
 type scanner struct {
 	html   *html.Tokenizer
-	inside string // the raw element we are in
+	inside string // the current raw element
 }
 
 func scan(page string) scanner { return scanner{html: html.NewTokenizer(strings.NewReader(page))} }

@@ -1,17 +1,17 @@
-// Package web holds the tool that fetches from the web. What it promises,
+// Package web has the tool that fetches from the web. It guarantees,
 // whatever an address, a name server or a server says:
 //
-//  1. Only public addresses are reached, unless the user allows others. The
-//     address is checked that is connected to, on every hop, so neither a
-//     redirect nor a name that changes its meaning leads inside.
+//  1. Only public addresses are reached, unless the user allows others. The check
+//     applies to the address of the actual connection, on every hop, so neither a
+//     redirect nor a changing name leads to the internal network.
 //  2. A fetch ends: in time, after a few redirects, and after a number of bytes
-//     counted once they are unpacked.
-//  3. A redirect leads no farther than the host that was asked for and those the
-//     user named or allowed: where else it points is told, and nothing is sent
+//     counted after decompression.
+//  3. A redirect leads no farther than the requested host and those that the
+//     user named or allowed: any other target is reported, and nothing is sent
 //     there.
-//  4. What a caller adds to a request, such as a credential, is sent to the host
-//     it was meant for and to no other.
-//  5. The result is readable text: bounded, valid UTF-8, without control
+//  4. What a caller adds to a request, such as a credential, is sent only to the
+//     host it was meant for.
+//  5. The result is readable text: limited in size, valid UTF-8, without control
 //     characters, without scripts.
 package web
 
@@ -38,34 +38,28 @@ import (
 //go:embed fetch.md
 var fetchDoc string
 
-// Options are what the tool is built from. The zero Options are usable.
+// Options configures the tool. The zero Options are usable.
 type Options struct {
-	// AllowPrivate lets every address be reached, also those of this machine
-	// and its network.
+	// AllowPrivate allows every address, including those of this machine and its network.
 	AllowPrivate bool
-	// AllowHosts are hosts that may be reached whatever their address is, and
-	// that redirects may lead to: "intranet", "localhost:8080",
-	// "*.corp.example".
+	// AllowHosts are hosts that may be reached at any address, and that
+	// redirects may lead to: "intranet", "localhost:8080", "*.corp.example".
 	AllowHosts []string
-	// Reaches, if set, reports whether an address may be fetched from without
-	// asking anyone: redirects may lead there too.
+	// Reaches, if set, reports whether fetching from an address needs no approval: redirects may lead there, too.
 	Reaches func(address string) bool
-	// MaxText and MaxImage are how many bytes of a body are read, 5 MiB of text
-	// and 1 MiB of an image if zero.
+	// MaxText and MaxImage are how many bytes of a body are read: 5 MiB of text and 1 MiB of an image if zero.
 	MaxText, MaxImage int
-	// Vision says that the model can be shown images.
+	// Vision means that the model supports images.
 	Vision bool
-	// Timeout is the most time a fetch may take; 30 seconds if zero.
+	// Timeout is the maximum duration of a fetch; 30 seconds if zero.
 	Timeout time.Duration
-	// Proxy chooses a proxy for a request, as in [http.Transport]. The host of
-	// a request that goes through one is looked up here all the same, to check
-	// its address.
+	// Proxy chooses a proxy for a request, as in [http.Transport]. The host of a request through a proxy is
+	// still looked up here, to check its address.
 	Proxy         func(*http.Request) (*url.URL, error)
 	UserAgent     string
 	SkipTLSVerify bool
 
-	// Lookup and Connect stand in for the network: the addresses of a host,
-	// and a connection to one of them.
+	// Lookup and Connect replace the network: the addresses of a host, and a connection to one of them.
 	Lookup  func(ctx context.Context, host string) ([]netip.Addr, error)
 	Connect func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 }
@@ -75,10 +69,10 @@ const (
 	defaultImage   = 1 << 20
 	defaultTimeout = 30 * time.Second
 	defaultAgent   = "coder"
-	maxShown       = 4000 // characters of a page shown to a person
+	maxShown       = 4000 // characters of a page shown to the user
 )
 
-// withDefaults fills in what was left out.
+// withDefaults returns o with defaults for zero fields.
 func (o Options) withDefaults() Options {
 	o.MaxText = cmp.Or(max(o.MaxText, 0), defaultText)
 	o.MaxImage = cmp.Or(max(o.MaxImage, 0), defaultImage)
@@ -87,7 +81,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Fetch is the tool that fetches a page and makes readable text of it.
+// Fetch returns the tool that fetches a page and makes it readable text.
 func Fetch(o Options) tool.Tool {
 	o = o.withDefaults()
 	return tool.Func[fetchArgs]{
@@ -121,7 +115,7 @@ type fetchResult struct {
 	images []chat.Image
 }
 
-// fetch follows the request to its page and reads it, all within its time.
+// fetch follows the request to its page and reads it, within the time limit.
 func (o Options) fetch(ctx context.Context, r request) (tool.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
@@ -152,7 +146,7 @@ func (o Options) fetch(ctx context.Context, r request) (tool.Result, error) {
 	}, nil
 }
 
-// page gets what the request asks for.
+// page fetches what the request asks for.
 func (o Options) page(ctx context.Context, r request) (fetchResult, error) {
 	resp, hops, err := o.follow(ctx, r)
 	if away := (*redirectAway)(nil); errors.As(err, &away) {

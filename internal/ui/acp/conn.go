@@ -1,7 +1,6 @@
-// Package acp is the face for editors that speak the Agent Client Protocol:
-// JSON-RPC over lines, in which the editor opens sessions and sends prompts, and
-// is told of text, thoughts, plans and calls as they happen and asked about what
-// needs a yes.
+// Package acp is the face for editors that speak the Agent Client Protocol: JSON-RPC over lines. The
+// editor opens sessions and sends prompts. It receives text, thoughts, plans and calls as they happen,
+// and requests for approval.
 package acp
 
 import (
@@ -18,20 +17,20 @@ import (
 	"coder/internal/ui/drive"
 )
 
-// Version is that of the protocol.
+// Version is the protocol version.
 const Version = 1
 
-// The codes of errors.
+// Error codes.
 const (
-	CodeInvalid  = -32600 // a message that is neither a request nor an answer
+	CodeInvalid  = -32600 // neither a request nor a response
 	CodeNoMethod = -32601
 	CodeParams   = -32602
 	CodeInternal = -32603
 	CodeAuth     = -32000
-	CodeUnknown  = -32002 // session or resource
+	CodeUnknown  = -32002 // unknown session or resource
 )
 
-// Error is an answer that says what went wrong.
+// Error is a JSON-RPC error.
 type Error struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -40,7 +39,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Message is a line of either side.
+// Message is a line from either side.
 type Message struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -50,10 +49,10 @@ type Message struct {
 	Error   *Error          `json:"error,omitempty"`
 }
 
-// IsRequest reports whether the message wants an answer.
+// IsRequest reports whether the message expects a response.
 func (m Message) IsRequest() bool { return m.Method != "" && len(m.ID) > 0 && string(m.ID) != "null" }
 
-// Into reads the parameters of a request, which may have none.
+// Into decodes the request's parameters into params. A request may have none.
 func (m Message) Into(params any) error {
 	if len(m.Params) == 0 {
 		return nil
@@ -69,8 +68,7 @@ func (m Message) Into(params any) error {
 	return nil
 }
 
-// Conn is the way to the editor. Its methods may be called by several
-// goroutines.
+// Conn is the connection to the editor. Its methods are safe for concurrent use.
 type Conn struct {
 	requests drive.Requests
 
@@ -91,18 +89,18 @@ func (c *Conn) write(m Message) error {
 	return nil
 }
 
-// Notify tells the editor something.
+// Notify sends the editor a notification.
 func (c *Conn) Notify(method string, params any) error {
 	return c.write(Message{Method: method, Params: jsonx.Must(params)})
 }
 
-// Call asks the editor for something and reads its answer.
+// Call sends the editor a request and decodes the response into into.
 func (c *Conn) Call(ctx context.Context, method string, params, into any) error {
 	text, err := c.requests.Do(ctx,
 		func(id string) error {
 			return c.write(Message{ID: json.RawMessage(id), Method: method, Params: jsonx.Must(params)})
 		},
-		func(string) error { return nil }) // an editor that cancels a turn knows that its questions are void
+		func(string) error { return nil }) // an editor that cancels a turn voids its questions itself
 	if err != nil {
 		return err
 	}
@@ -112,11 +110,11 @@ func (c *Conn) Call(ctx context.Context, method string, params, into any) error 
 	return nil
 }
 
-// bufferPatience is how long an editor may take to say what a file holds.
+// bufferPatience is the timeout for reading a file from the editor.
 const bufferPatience = 5 * time.Second
 
-// ReadFile is the text of a file as it stands in the editor. It reports false
-// where the editor does not say.
+// ReadFile returns the text of a file as it is in the editor. It reports false if the editor does not
+// answer.
 func (c *Conn) ReadFile(ctx context.Context, session, path string) (text string, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, bufferPatience)
 	defer cancel()
@@ -130,7 +128,7 @@ func (c *Conn) ReadFile(ctx context.Context, session, path string) (text string,
 	return *file.Content, true
 }
 
-// Reply answers a request of the editor.
+// Reply responds to a request from the editor.
 func (c *Conn) Reply(id json.RawMessage, result any, err error) error {
 	if err == nil {
 		if result == nil {
@@ -145,7 +143,7 @@ func (c *Conn) Reply(id json.RawMessage, result any, err error) error {
 	return c.write(Message{ID: id, Error: known})
 }
 
-// Answer takes an answer of the editor.
+// Answer delivers a response from the editor.
 func (c *Conn) Answer(m Message) {
 	var err error
 	if m.Error != nil {
@@ -154,5 +152,5 @@ func (c *Conn) Answer(m Message) {
 	c.requests.Answer(string(bytes.TrimSpace(m.ID)), m.Result, err)
 }
 
-// Close says that the editor sends no more.
+// Close means that the editor sends no more messages.
 func (c *Conn) Close() { c.requests.Close() }

@@ -17,41 +17,40 @@ import (
 	"coder/internal/tool"
 )
 
-// maxShown bounds what an editor is shown of one text.
+// maxShown is the most bytes of one text that the editor is sent.
 const maxShown = 64 << 10
 
-// Face tells an editor what happens in a session. It is an [event.Sink].
+// Face reports a session's events to an editor. It is an [event.Sink].
 type Face struct {
 	Conn    *Conn
 	Session string
-	Root    string // of the workspace: paths are full
-	// Replay is set while an earlier conversation is told: what the person said is
-	// told, too.
+	Root    string // the workspace, to make paths absolute
+	// Replay is set while an earlier conversation is shown, so that the user's messages are sent too.
 	Replay bool
 
 	mu       sync.Mutex // guards the fields below
 	children map[string]bool
-	streamed map[string]bool // tasks of whose reply pieces were told
-	known    map[string]bool // calls that were told
-	finished map[string]bool // calls of an earlier conversation whose outcome was told
+	streamed map[string]bool // tasks whose reply was sent in pieces
+	known    map[string]bool // calls already sent
+	finished map[string]bool // calls of an earlier conversation whose result was sent
 	output   map[string]*output
 }
 
-// output is what a call that runs has printed of late.
+// output is the recent output of a running call.
 type output struct {
 	text    string
-	pending int // bytes of it that were not told
-	told    int // how often it was
+	pending int // bytes not sent yet
+	told    int // updates sent
 }
 
-// maxOutput bounds what is shown of the output of a call that runs.
+// maxOutput is the most output of a running call that is shown, in bytes.
 const maxOutput = 4 << 10
 
-// atOnce is how often it is told at once.
+// atOnce is the number of updates sent without delay.
 const atOnce = 64
 
-// printed tells the newest output of a call that runs: at once in the beginning,
-// then in ever larger pieces the more there is.
+// printed sends the newest output of a running call: at first immediately, later in larger and larger
+// pieces.
 func (f *Face) printed(call, text string) error {
 	o := f.output[call]
 	if o == nil {
@@ -87,17 +86,17 @@ func (f *Face) say(kind, words string) error {
 	return f.tell(update{Kind: kind, Content: text(words)})
 }
 
-// Advertise tells which commands can be typed.
+// Advertise sends the editor the available slash commands.
 func (f *Face) Advertise(commands []Command) error {
 	return f.tell(update{Kind: "available_commands_update", Commands: commands})
 }
 
-// Offer tells what there is to choose from, and what is chosen.
+// Offer sends the editor the session's options and their current values.
 func (f *Face) Offer(options []Option) error {
 	return f.tell(update{Kind: "config_option_update", Options: options})
 }
 
-// Warn tells the person something that is no part of what the agent says.
+// Warn shows the user a message that is not part of the agent's reply.
 func (f *Face) Warn(text string, failed bool) error {
 	severity := "warning"
 	if failed {
@@ -106,11 +105,10 @@ func (f *Face) Warn(text string, failed bool) error {
 	return f.Conn.Notify("session/update", map[string]any{"sessionId": f.Session, "update": map[string]any{"sessionUpdate": "notice", "severity": severity, "title": text}})
 }
 
-// Aside tells it where the editor has no place for warnings: among the thoughts, so
-// that it is no part of the answer.
+// Aside sends a warning to an editor without notices, as a thought, so that it is not part of the reply.
 func (f *Face) Aside(text string) error { return f.say("agent_thought_chunk", text+"\n\n") }
 
-// Emit tells what r says.
+// Emit reports r to the editor.
 func (f *Face) Emit(_ context.Context, r event.Record) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,7 +171,7 @@ func (f *Face) Emit(_ context.Context, r event.Record) error {
 		}
 		if e.Failed || e.Denied || len(all) == 0 {
 			var r struct{ Error, Summary, Text, Content string }
-			_ = json.Unmarshal([]byte(e.Result.Text), &r) // what is none says nothing
+			_ = json.Unmarshal([]byte(e.Result.Text), &r) // a result that is not an object has no fields
 			all = append(all, shown(clip.Text(cmp.Or(r.Error, e.Summary, r.Summary, r.Text, r.Content, e.Result.Text), maxShown)))
 		}
 		u.Content = all
@@ -182,7 +180,7 @@ func (f *Face) Emit(_ context.Context, r event.Record) error {
 	return nil
 }
 
-// message tells a whole message, unless its pieces were.
+// message sends a whole message, unless its pieces were sent.
 func (f *Face) message(r event.Record, m chat.Message, main bool) error {
 	streamed := f.streamed[r.Task]
 	delete(f.streamed, r.Task)
@@ -218,7 +216,7 @@ func (f *Face) message(r event.Record, m chat.Message, main bool) error {
 	return nil
 }
 
-// call tells of a call, for the first time or again.
+// call sends a call, new or updated.
 func (f *Face) call(u update) error {
 	u.Kind = "tool_call_update"
 	if !f.known[u.CallID] {
@@ -236,7 +234,7 @@ func ended(failed bool) string {
 	return "completed"
 }
 
-// sorts are the kinds of our tools, for icons.
+// sorts maps tool classes to the protocol's kinds, which editors show as icons.
 var sorts = map[tool.Class]string{
 	tool.ReadsFile: "read", tool.ListsFolder: "read", tool.ReadsGit: "read", tool.EditsFile: "edit", tool.PatchesFiles: "edit",
 	tool.FindsFiles: "search", tool.SearchesText: "search", tool.SearchesCode: "search", tool.NavigatesCode: "search",
@@ -246,7 +244,7 @@ var sorts = map[tool.Class]string{
 
 func title(tool, what string) string { return strings.TrimSpace(tool + " " + what) }
 
-// at is a path in full.
+// at returns path as an absolute path.
 func (f *Face) at(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -263,7 +261,7 @@ func (f *Face) locations(effects []event.Effect) (all []location) {
 	return all
 }
 
-// contents is a block as editors show it: a diff is told change by change.
+// contents converts a block for the editor: a diff becomes one entry per hunk.
 func (f *Face) contents(b display.Block) (all []content) {
 	switch b := b.(type) {
 	case nil:
@@ -283,21 +281,21 @@ func (f *Face) contents(b display.Block) (all []content) {
 	return all
 }
 
-// hunk is a change at one place of a file.
+// hunk is a change at one place in a file.
 type hunk struct {
 	path          string
 	before, after string
 	created       bool
 }
 
-// hunks reads the changes of a unified diff.
+// hunks parses a unified diff into its hunks.
 func hunks(unified string) (all []hunk) {
 	path, created := "", false
-	before, after := 0, 0 // lines that are left of the change
-	var last byte         // how the line before began
+	before, after := 0, 0 // lines left in the hunk
+	var last byte         // first byte of the line before
 	for line := range strings.Lines(unified) {
 		switch first := line[0]; {
-		case first == '\\' && len(all) > 0: // what stands before it has no end of line
+		case first == '\\' && len(all) > 0: // the line before has no newline
 			h := &all[len(all)-1]
 			if last != '+' {
 				h.before = strings.TrimSuffix(h.before, "\n")
@@ -333,7 +331,7 @@ func hunks(unified string) (all []hunk) {
 	return all
 }
 
-// count is how many lines a range such as -1,3 has.
+// count returns the number of lines in a range such as -1,3.
 func count(span string) int {
 	_, n, given := strings.Cut(span, ",")
 	if !given {
@@ -346,7 +344,7 @@ func count(span string) int {
 	return lines
 }
 
-// put sets m[k], making the map if there is none.
+// put sets m[k], making the map if it is nil.
 func put(m *map[string]bool, k string) {
 	if *m == nil {
 		*m = make(map[string]bool)

@@ -10,26 +10,26 @@ import (
 	"coder/internal/ui/drive"
 )
 
-// option is a way to answer, as editors show it.
+// option is a possible answer, in the protocol's form.
 type option struct {
 	ID   string `json:"optionId"`
 	Name string `json:"name"`
 	Kind string `json:"kind"`
 }
 
-// kinds are those of our options about a call.
+// kinds maps the options for a call to the protocol's kinds.
 var kinds = map[string]string{
 	uip.Approve: "allow_once", uip.Session: "allow_always", uip.Below: "allow_always", uip.Always: "allow_always", uip.Reject: "reject_once",
 }
 
-// dismissed is the option of not answering.
+// dismissed is the id of the option that dismisses the question.
 const dismissed = "dismiss"
 
-// Person is the person at the editor.
+// Person returns the Interactor that asks the user in the editor.
 func (f *Face) Person() uip.Interactor { return drive.Asker(f.ask) }
 
-// ask puts a question as editors put them: as one with options. One that has
-// several parts is put part by part; what wants words cannot be.
+// ask shows a question as the editor's permission request. A question with parts is asked part by part.
+// A question that needs text is dismissed.
 func (f *Face) ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	if len(q.Parts) == 0 {
 		return f.choose(ctx, q)
@@ -49,7 +49,7 @@ func (f *Face) ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	return all, nil
 }
 
-// via is how answers from an editor stand on record.
+// via names the editor in the records of its answers.
 const via = "acp"
 
 func (f *Face) choose(ctx context.Context, q uip.Request) (uip.Response, error) {
@@ -73,7 +73,7 @@ func (f *Face) choose(ctx context.Context, q uip.Request) (uip.Response, error) 
 	var options []option
 	for _, o := range q.Options {
 		if risky && kinds[o.ID] == "" {
-			continue // it wants more than a choice
+			continue // needs more than a choice
 		}
 		kind := "allow_once"
 		if risky {
@@ -110,7 +110,7 @@ func (f *Face) choose(ctx context.Context, q uip.Request) (uip.Response, error) 
 	}
 }
 
-// no is the answer that allows nothing.
+// no returns the answer that allows nothing.
 func no(q uip.Request, why string, stop bool) uip.Response {
 	if q.Purpose != uip.ConfirmRiskyAction {
 		return uip.Response{Dismissed: true, Via: via}

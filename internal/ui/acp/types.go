@@ -14,7 +14,7 @@ import (
 	"coder/internal/core/chat"
 )
 
-// Initialize is how the editor begins.
+// Initialize is the editor's first request.
 type Initialize struct {
 	Version      int `json:"protocolVersion"`
 	Capabilities struct {
@@ -22,7 +22,7 @@ type Initialize struct {
 			Read bool `json:"readTextFile"`
 		} `json:"fs"`
 		Session struct {
-			Notices *struct{} `json:"notices"` // what is told beside a turn has a place
+			Notices *struct{} `json:"notices"` // the editor shows notices that belong to no turn
 		} `json:"session"`
 	} `json:"clientCapabilities"`
 	Client struct {
@@ -30,7 +30,7 @@ type Initialize struct {
 	} `json:"clientInfo"`
 }
 
-// Greeting is the answer to [Initialize].
+// Greeting is the response to [Initialize].
 type Greeting struct {
 	Version      int          `json:"protocolVersion"`
 	Capabilities capabilities `json:"agentCapabilities"`
@@ -42,7 +42,7 @@ type capabilities struct {
 	Load   bool            `json:"loadSession"`
 	Prompt map[string]bool `json:"promptCapabilities"`
 	MCP    map[string]bool `json:"mcpCapabilities"`
-	// Session names what else can be done with sessions.
+	// Session lists the additional session methods.
 	Session map[string]struct{} `json:"sessionCapabilities"`
 }
 
@@ -52,7 +52,7 @@ type agentInfo struct {
 	Version string `json:"version"`
 }
 
-// Hello is the greeting of this program.
+// Hello returns this program's greeting.
 func Hello(version string) Greeting {
 	return Greeting{
 		Version: Version, Auth: []any{}, Agent: agentInfo{"coder", "coder", version},
@@ -63,7 +63,7 @@ func Hello(version string) Greeting {
 	}
 }
 
-// Open asks for a session, a new one or one to go on with.
+// Open asks for a session, new or existing.
 type Open struct {
 	Session string   `json:"sessionId"`
 	Dir     string   `json:"cwd"`
@@ -86,7 +86,7 @@ type pair struct {
 	Value string `json:"value"`
 }
 
-// MCP are the servers of the editor in the form that settings have them in.
+// MCP returns the editor's servers in the form of the settings.
 func (o Open) MCP() map[string]any {
 	all := make(map[string]any)
 	for _, s := range o.Servers {
@@ -109,15 +109,15 @@ func object(pairs []pair) map[string]string {
 	return m
 }
 
-// Opened is the answer to [Open].
+// Opened is the response to [Open].
 type Opened struct {
-	Session string `json:"sessionId,omitempty"` // of a new one
+	Session string `json:"sessionId,omitempty"` // set for a new session
 	Modes   Modes  `json:"modes"`
-	// Options are told beside the modes: editors that know them look there alone.
+	// Options repeats the modes: editors that know config options read only these.
 	Options []Option `json:"configOptions"`
 }
 
-// Option is something of a session that the person chooses from a list.
+// Option is a session setting that the user chooses from a list.
 type Option struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
@@ -127,14 +127,14 @@ type Option struct {
 	Choices  []Choice `json:"options"`
 }
 
-// Choice is one of them.
+// Choice is one value of an [Option].
 type Choice struct {
 	Value string `json:"value"`
 	Name  string `json:"name"`
 	About string `json:"description,omitempty"`
 }
 
-// Options are the choices of the mode and of the model.
+// Options returns the options for mode and model.
 func Options(modes Modes, model string, models []string) []Option {
 	all := []Option{
 		{ID: "mode", Name: "Mode", Category: "mode", Type: "select", Current: modes.Current},
@@ -149,12 +149,12 @@ func Options(modes Modes, model string, models []string) []Option {
 	return all
 }
 
-// Listed is the answer to who asks which sessions there are.
+// Listed is the response to a request for the sessions.
 type Listed struct {
 	Sessions []Session `json:"sessions"`
 }
 
-// Session is one of them.
+// Session is one entry of [Listed].
 type Session struct {
 	ID      string `json:"sessionId"`
 	Dir     string `json:"cwd"`
@@ -162,20 +162,20 @@ type Session struct {
 	Updated string `json:"updatedAt"`
 }
 
-// Modes are those there are.
+// Modes are the available modes and the current one.
 type Modes struct {
 	Current   string `json:"currentModeId"`
 	Available []Mode `json:"availableModes"`
 }
 
-// Mode is one of them.
+// Mode is one entry of [Modes].
 type Mode struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
 	About string `json:"description"`
 }
 
-// Command is a slash command as editors know it.
+// Command is a slash command in the protocol's form.
 type Command struct {
 	Name  string `json:"name"`
 	About string `json:"description"`
@@ -186,7 +186,7 @@ type hint struct {
 	Hint string `json:"hint"`
 }
 
-// Commands are those that can be typed.
+// Commands converts the slash commands for the editor.
 func Commands(all []orchestrator.Command) []Command {
 	list := []Command{}
 	for _, c := range all {
@@ -199,16 +199,16 @@ func Commands(all []orchestrator.Command) []Command {
 	return list
 }
 
-// Prompt is what the person says in their editor.
+// Prompt is the user's message in the editor.
 type Prompt struct {
 	Session string  `json:"sessionId"`
 	Blocks  []Block `json:"prompt"`
 }
 
-// Of is the session that it is about.
+// Of returns the id of the session.
 func (p *Prompt) Of() string { return p.Session }
 
-// Block is a piece of what is said, by either side.
+// Block is a piece of a message, from either side.
 type Block struct {
 	Type     string    `json:"type"`
 	Text     string    `json:"text,omitempty"`
@@ -227,19 +227,19 @@ type resource struct {
 
 func text(s string) Block { return Block{Type: "text", Text: s} }
 
-// Said is the words and pictures of a prompt. Files that it links to are named as
-// a person names them, those it brings stand in it.
+// Said returns the text and images of a prompt. A linked file becomes its name, an embedded file its
+// content.
 func (p Prompt) Said(root string) (orchestrator.Said, error) {
 	var said orchestrator.Said
 	add := func(from chat.Origin, text string) {
 		said.Words = append(said.Words, chat.Piece{Origin: from, Text: text})
 	}
-	linked := false // the last that was said is a link
+	linked := false // whether the last piece is a link
 	for _, b := range p.Blocks {
 		switch {
 		case b.Type == "text":
 			if first, _ := utf8.DecodeRuneInString(b.Text); linked && b.Text != "" && !unicode.IsSpace(first) && !unicode.IsPunct(first) {
-				add(chat.Attached, " ") // it is no part of the name
+				add(chat.Attached, " ") // separates the text from the file name
 			}
 			add(chat.Typed, b.Text)
 			linked = false
@@ -251,7 +251,7 @@ func (p Prompt) Said(root string) (orchestrator.Said, error) {
 			said.Pictures = append(said.Pictures, chat.Image{MediaType: b.Media, Data: data})
 		case b.Type == "resource_link":
 			if last, n := utf8.DecodeLastRuneInString(said.Text()); n > 0 && !unicode.IsSpace(last) {
-				add(chat.Attached, " ") // a name in the middle of a word is none
+				add(chat.Attached, " ") // a name inside a word is not recognized
 			}
 			add(chat.Linked, link(root, b.URI))
 			linked = true
@@ -268,8 +268,7 @@ func (p Prompt) Said(root string) (orchestrator.Said, error) {
 	return said, nil
 }
 
-// link is a file as a person names it in a message, or the address of something
-// else.
+// link returns a file as the user would name it in a message, or the uri if it is not a file.
 func link(root, uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Path == "" {
@@ -285,7 +284,7 @@ func link(root, uri string) string {
 	return "@" + path
 }
 
-// Selection is the mode that the person chose in their editor, or another option.
+// Selection is the mode or another option that the user chose in the editor.
 type Selection struct {
 	Session string `json:"sessionId"`
 	Mode    string `json:"modeId"`
@@ -293,13 +292,13 @@ type Selection struct {
 	Value   string `json:"value"`
 }
 
-// Of is the session that it is about.
+// Of returns the id of the session.
 func (s *Selection) Of() string { return s.Session }
 
-// update is what a session tells the editor.
+// update is the body of a session update.
 type update struct {
 	Kind      string     `json:"sessionUpdate,omitempty"`
-	Content   any        `json:"content,omitempty"` // of a chunk a block, of a call a list
+	Content   any        `json:"content,omitempty"` // a block for a chunk, a list for a call
 	CallID    string     `json:"toolCallId,omitempty"`
 	Title     string     `json:"title,omitempty"`
 	Sort      string     `json:"kind,omitempty"`
@@ -324,7 +323,7 @@ type entry struct {
 	Status   string `json:"status"`
 }
 
-// content is what a call shows: a block, or a change of a file.
+// content is what a call shows: a block, or a change to a file.
 type content struct {
 	Type    string  `json:"type"`
 	Content *Block  `json:"content,omitempty"`
@@ -338,7 +337,7 @@ func shown(s string) content {
 	return content{Type: "content", Content: &b}
 }
 
-// raw is JSON as it stands, or nothing.
+// raw returns text as JSON, or nil if it is not valid JSON.
 func raw(text []byte) any {
 	if len(text) == 0 || !json.Valid(text) {
 		return nil

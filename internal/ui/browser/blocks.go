@@ -13,13 +13,13 @@ import (
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// line is foreign text made fit for a list.
+// line makes untrusted text fit for one line of a list.
 func line(s string) string { return sanitize.Line(s, 400) }
 
-// marked is a line with words in it marked.
+// marked returns s on one line, with words highlighted.
 func marked(s string, words []string) markup {
 	folded := strings.ToLower(s)
-	if len(folded) != len(s) { // letters that change their length
+	if len(folded) != len(s) { // lower case has another length
 		return text(s)
 	}
 	var all []any
@@ -39,12 +39,12 @@ func marked(s string, words []string) markup {
 	return join(append(all, s)...)
 }
 
-// prose is Markdown as the page shows it: it loads nothing and runs nothing.
+// prose renders Markdown for the page, without anything that loads or runs.
 func prose(s string) markup {
 	return el("div", class("prose"), markup(export.Fragment(s)))
 }
 
-// blocks shows blocks one below the other.
+// blocks renders blocks one below the other.
 func (p *page) blocks(all display.Blocks) (list []markup) {
 	for _, b := range all {
 		list = append(list, p.block(b))
@@ -109,10 +109,10 @@ func (p *page) table(t display.Table) markup {
 	return el("div", class("table"), attr{"tabindex", "0"}, el("table", head, el("tbody", rows)))
 }
 
-// fileDiff is the part of a diff that is about one file.
+// fileDiff is the part of a diff about one file.
 type fileDiff struct {
 	path  string
-	first int // the line of the whole that it begins with, from 0
+	first int // index of its first line in the whole diff
 	lines []diffLine
 	added int
 	gone  int
@@ -123,7 +123,7 @@ type diffLine struct {
 	text string
 }
 
-// byFile takes a unified diff apart.
+// byFile splits a unified diff by file.
 func byFile(unified string) (files []fileDiff) {
 	at := func() *fileDiff {
 		if len(files) == 0 {
@@ -156,7 +156,7 @@ func byFile(unified string) (files []fileDiff) {
 	return files
 }
 
-// fileName is the name of a file that a diff removes, or begins with.
+// fileName returns the name in the --- line, for a file that the diff removes or begins with.
 func fileName(f *fileDiff, s string) string {
 	for _, l := range append(f.lines, diffLine{0, s}) {
 		if name, ok := strings.CutPrefix(l.text, "--- "); ok && l.sign == 0 {
@@ -166,7 +166,7 @@ func fileName(f *fileDiff, s string) string {
 	return f.path
 }
 
-// diffs shows a diff file by file.
+// diffs renders a diff file by file.
 func diffs(unified string) markup {
 	var all []markup
 	for _, f := range byFile(unified) {
@@ -175,7 +175,7 @@ func diffs(unified string) markup {
 	return join(all)
 }
 
-// show shows the file; before stands what is put before a line of the whole.
+// show renders the file's diff; before maps a line of the whole diff to the markup above it.
 func (f fileDiff) show(before map[int]markup) markup {
 	var all, lines []markup
 	end := func() {
@@ -196,7 +196,7 @@ func (f fileDiff) show(before map[int]markup) markup {
 		el("summary", el("code", f.path), " ", el("span", class("ok"), "+"+strconv.Itoa(f.added)), " ", el("span", class("failed"), "−"+strconv.Itoa(f.gone))), all)
 }
 
-// hunks shows a diff whose hunks can be taken one by one, by fields of a name.
+// hunks renders a diff with a checkbox named name at each hunk.
 func (p *page) hunks(unified, name string) markup {
 	choice := make(map[int]markup)
 	for i, h := range display.Hunks(unified) {
@@ -210,10 +210,10 @@ func (p *page) hunks(unified, name string) markup {
 	return join(all)
 }
 
-// shownText is how much of one text a list shows.
+// shownText is the most bytes of one text in a list.
 const shownText = 8 << 10
 
-// long is text that may go on for long: the rest is a page of its own.
+// long renders a text; a list shows its start and a link to the rest.
 func (p *page) long(s string, whole bool, seq uint64) markup {
 	if whole || len(s) <= shownText {
 		return el("pre", attr{"tabindex", "0"}, strings.TrimRight(s, "\n"))
@@ -221,7 +221,7 @@ func (p *page) long(s string, whole bool, seq uint64) markup {
 	return join(el("pre", attr{"tabindex", "0"}, clip.Text(s, shownText)), el("p", el("a", attr{"href", p.at("s", p.name, p.place.Session, "record", decimal(seq))}, p.t("show all"))))
 }
 
-// fields shows a JSON object field by field.
+// fields renders a JSON object field by field.
 func (p *page) fields(raw json.RawMessage, whole bool, seq uint64) markup {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

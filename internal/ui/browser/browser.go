@@ -1,9 +1,8 @@
-// Package browser is the face of the program in a browser: pages over the records
-// of sessions, and forms for what a person says and decides.
+// Package browser is coder's face in a browser: pages that show the records of sessions, and forms for
+// the user's messages and decisions.
 //
-// It reads records and shows them as text, whatever they hold. What is to be done
-// goes to the [Program], which works as at any other face. Nothing of it runs
-// before [New], and nothing while no page is open.
+// It shows everything in the records as text. Actions go to the [Program], which works as with any other
+// face. Nothing runs before [New], or while no page is open.
 package browser
 
 import (
@@ -28,18 +27,17 @@ import (
 	"coder/internal/record/session"
 )
 
-// Place is a session in a project.
+// Place identifies a session in a project.
 type Place struct {
-	Root    string // of the project
+	Root    string // the project's folder
 	Session string
 }
 
-// Program is what the pages show and have done. All of it may be called by
-// several goroutines.
+// Program provides what the pages show and do. All functions are safe for concurrent use.
 type Program struct {
 	Now func() time.Time
 
-	// Projects are the folders that have sessions, that of the program first.
+	// Projects returns the folders that have sessions, the program's own first.
 	Projects func() []string
 	Heads    func(ctx context.Context, root string) ([]session.Head, error)
 	Search   func(ctx context.Context, words []string) ([]Found, error)
@@ -47,30 +45,30 @@ type Program struct {
 	Known   func(ctx context.Context, p Place) error
 	Records func(ctx context.Context, p Place, after uint64, logs ...event.Log) iter.Seq2[event.Record, error]
 	Pulse   func(p Place) Pulse
-	Modes   []string // there are to work in
-	// Stand tells how a session stood at a record; zero is its end.
+	Modes   []string // available modes
+	// Stand returns the session's state at a record; 0 means the last.
 	Stand  func(ctx context.Context, p Place, at uint64) (Standing, error)
 	Diff   func(ctx context.Context, p Place, from, to uint64) ([]FileDiff, error)
 	Verify func(p Place) (audit.Report, error)
-	// Ledger tells what filled the window, by source, and what that cost.
+	// Ledger reports what filled the window, by source, and its cost.
 	Ledger func(ctx context.Context, p Place) (display.Blocks, error)
 	Priced func(root, model string, u chat.Usage) chat.Usage
 
-	// Begin begins a session, in a mode if one is named.
+	// Begin starts a session, in mode unless that is empty.
 	Begin   func(ctx context.Context, root, mode, prompt string) (id string, err error)
 	Say     func(ctx context.Context, p Place, prompt string) error
 	Answer  func(ctx context.Context, p Place, q uip.Request, a uip.Response) error
 	Stop    func(ctx context.Context, p Place) error
 	Release func(p Place) error
-	// RestorePlan tells what would become of files if they were brought back to a record.
+	// RestorePlan shows what restoring the files to a record would change.
 	RestorePlan func(ctx context.Context, p Place, at uint64) (display.Blocks, error)
-	// Fork begins a new session from a record.
+	// Fork starts a new session from a record.
 	Fork func(ctx context.Context, p Place, at uint64) (Place, error)
 
 	Fleet FleetProgram
 }
 
-// Found is a session in which words were found.
+// Found is a session that matches a search.
 type Found struct {
 	Place
 	Title   string
@@ -80,41 +78,41 @@ type Found struct {
 	Line    string
 }
 
-// Pulse is what can be told of a session without reading it.
+// Pulse is the state of a session that is known without reading its logs.
 type Pulse struct {
-	Stamp  string // another one when there are more records
+	Stamp  string // changes when records are added
 	Gone   bool
 	Holder string // who works in it; "" if nobody does
-	Ours   bool   // this process does
-	Busy   bool   // a turn of it runs
-	Hears  bool   // another process works in it, and takes what is said here
+	Ours   bool   // this process is the holder
+	Busy   bool   // a turn is running
+	Hears  bool   // another process is the holder and accepts messages from here
 	Stops  bool   // it can be stopped from here
-	Queued int    // what waits for its turn
+	Queued int    // waiting messages
 }
 
-// Standing is how a session stood at a record.
+// Standing is a session's state at a record.
 type Standing struct {
 	Seq    uint64
 	Time   time.Time
 	Blocks display.Blocks
-	Parts  []Part // of what the model sees
+	Parts  []Part // of the model's window
 }
 
-// Part is how much there is of something.
+// Part is the size of one source in the window.
 type Part struct {
-	Name   string // of our own
+	Name   string // one of coder's own names
 	Tokens int
 }
 
-// FileDiff is what became of a file.
+// FileDiff is the change to one file.
 type FileDiff struct {
 	Path           string
 	Unified        string
 	Added, Deleted int
-	Lost           bool // what it held was not kept
+	Lost           bool // its earlier content was not saved
 }
 
-// Problem is why something that was asked for is not done, for the person.
+// Problem is why a request was not carried out, in words for the user.
 type Problem struct {
 	Status int
 	Text   string
@@ -122,45 +120,45 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Text }
 
-// Words is a language.
+// Words translates for one language.
 type Words interface {
 	T(format string, args ...any) string
 	Said(text string) string
 }
 
-// Options are what a [Server] is made of.
+// Options configures a [Server].
 type Options struct {
 	Program
 	Key    Key
-	Secure bool     // it is spoken to by TLS
-	Names  []string // of this host, beside its addresses
-	Lang   string   // to speak where the browser has not chosen
+	Secure bool     // served over TLS
+	Names  []string // host names accepted besides addresses
+	Lang   string   // language if the browser has chosen none
 	Speak  func(lang string) Words
 }
 
-// Server answers browsers. Use [New].
+// Server serves the pages. Use [New].
 type Server struct {
 	Program
 	guard guard
 	lang  string
 	words map[string]Words
 	mux   *http.ServeMux
-	slots chan struct{} // hold those who read logs at a time
+	slots chan struct{} // limits concurrent log readers
 
 	mu         sync.Mutex // guards the fields below
 	unanswered map[Place]asked
 	feeds      map[Place]*feed
-	drafts     map[Place]draft // of sessions that this process works in
-	open       int             // streams
+	drafts     map[Place]draft // for sessions held by this process
+	open       int             // open streams
 }
 
-// languages are those there are to choose from, with what they call themselves.
+// languages are the available languages, each with its own name.
 var languages = [][2]string{{"en", "English"}, {"zh-CN", "中文"}}
 
-// themes are the colours there are to choose from.
+// themes are the available color themes.
 var themes = [][2]string{{"auto", "Auto"}, {"light", "Light"}, {"dark", "Dark"}}
 
-// atOnce is how many read logs at a time: each may need a pass over one.
+// atOnce is the number of concurrent log readers: each may read a whole log.
 const atOnce = 2
 
 //go:embed style.css
@@ -182,8 +180,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// routes are the pages. Which project is meant is said by a name that is looked
-// up; no path of a request leads to a file.
+// routes registers the pages. A request names its project by a name that is looked up; no path in a
+// request leads to a file.
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	in := func(pattern string, show func(*page) (markup, error)) {
@@ -215,7 +213,7 @@ func (s *Server) routes() *http.ServeMux {
 	return mux
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	headers(w.Header())
 	no := s.guard.check(r)
@@ -248,8 +246,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unknown reports whether there is no page under the path of r, which has to be
-// written as it is meant.
+// unknown reports whether r's path has no page. The path must be in canonical form.
 func (s *Server) unknown(r *http.Request) bool {
 	if inner := strings.TrimSuffix(r.URL.Path, "/"); r.URL.RawPath != "" || path.Clean(inner) != inner {
 		return true
@@ -262,11 +259,11 @@ func (s *Server) unknown(r *http.Request) bool {
 
 func asset(w http.ResponseWriter, kind string, data []byte) {
 	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(data) // who does not take it has gone
+	_, _ = w.Write(data) // the client is gone
 }
 
-// Seen is a sink for what happens in a session that this process works in: open
-// pages are told, and nobody waits for them.
+// Seen receives the events of sessions that this process works in and forwards them to open pages,
+// without waiting for them.
 func (s *Server) Seen(_ context.Context, p Place, r event.Record) {
 	s.mu.Lock()
 	f, d := s.feeds[p], s.drafts[p]
@@ -281,10 +278,10 @@ func (s *Server) Seen(_ context.Context, p Place, r event.Record) {
 	}
 }
 
-// serve shows one page.
+// serve renders one page with show.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, show func(*page) (markup, error)) {
 	p := s.page(w, r)
-	if r.Method != http.MethodPost { // which waits for others
+	if r.Method != http.MethodPost { // a POST waits for others
 		if !s.enter(r.Context()) {
 			return
 		}
@@ -304,8 +301,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, show func(*page) 
 	}
 }
 
-// enter waits for its turn to read logs, until leave; it reports false if nobody
-// waits for it any more.
+// enter waits for a slot to read logs, released by leave. It reports false if ctx ended first.
 func (s *Server) enter(ctx context.Context) bool {
 	select {
 	case s.slots <- struct{}{}:
@@ -317,7 +313,7 @@ func (s *Server) enter(ctx context.Context) bool {
 
 func (s *Server) leave() { <-s.slots }
 
-// page is one page that is being made.
+// page is one page being rendered.
 type page struct {
 	*Server
 	w     http.ResponseWriter
@@ -325,15 +321,15 @@ type page struct {
 	lang  string
 	theme string
 	words Words
-	// outside says that the browser was not let in: it is told nothing, nor where
-	// the pages are.
+	// outside is set if the browser was not admitted: such a page reveals nothing, not even where the pages
+	// are.
 	outside bool
 
 	title string
 	waits int // open questions
 	asks  map[string]uip.Request
-	place Place  // of the session it is about, if it is about one
-	name  string // of its project, in addresses
+	place Place  // the page's session, if any
+	name  string // the project's name in addresses
 	tab   string
 }
 
@@ -354,7 +350,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) *page {
 	return p
 }
 
-// preferred is the language that a browser asks for, if we speak it.
+// preferred returns the browser's preferred language, if available.
 func (s *Server) preferred(r *http.Request) string {
 	for want := range strings.SplitSeq(r.Header.Get("Accept-Language"), ",") {
 		want, _, _ = strings.Cut(strings.TrimSpace(want), ";")
@@ -373,12 +369,12 @@ func isTheme(name string) bool {
 
 func (p *page) t(format string, args ...any) string { return p.words.T(format, args...) }
 
-// at is the address of a page.
+// at returns the address of a page.
 func (p *page) at(segments ...string) string {
 	return address(p.guard.base(), segments)
 }
 
-// of is the address of a page about the session.
+// of returns the address of one of the session's pages.
 func (p *page) of(what string, query ...string) string {
 	segments := []string{"s", p.name, p.place.Session}
 	if what != "" {
@@ -387,10 +383,10 @@ func (p *page) of(what string, query ...string) string {
 	return address(p.guard.base(), segments, query...)
 }
 
-// goTo has the browser ask for another page.
+// goTo redirects the browser to another page.
 func (p *page) goTo(address string) { http.Redirect(p.w, p.r, address, http.StatusSeeOther) }
 
-// refuse says why there is nothing else to see.
+// refuse shows why the request failed.
 func (p *page) refuse(status int, why string) {
 	p.title, p.tab = p.words.T("Request failed"), ""
 	if status == http.StatusAccepted {
@@ -398,7 +394,7 @@ func (p *page) refuse(status int, why string) {
 	}
 	back := markup("")
 	switch {
-	case p.outside: // by way of a link the cookie comes along, which it does not from another site
+	case p.outside: // following a link sends the cookie, which a request from another site does not
 		back = el("p", el("a", attr{"href", ""}, p.t("Try again")))
 	case p.place.Session != "":
 		back = el("p", el("a", attr{"href", p.of("")}, p.t("Back to the session")))
@@ -411,10 +407,10 @@ func (p *page) refuse(status int, why string) {
 func (p *page) write(status int, main markup) {
 	p.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	p.w.WriteHeader(status)
-	_, _ = io.WriteString(p.w, string(p.frame(main))) // who does not take it has gone
+	_, _ = io.WriteString(p.w, string(p.frame(main))) // the client is gone
 }
 
-// find reads which session a request is about.
+// find sets the session that the request is about.
 func (p *page) find() error {
 	id := p.r.PathValue("session")
 	for _, root := range p.Projects() {
@@ -431,7 +427,7 @@ func (p *page) find() error {
 	return &Problem{http.StatusNotFound, "project not found"}
 }
 
-// number reads a number of the query; missing it is zero.
+// number parses a number from the query; absent means 0.
 func (p *page) number(name string) (uint64, error) {
 	text := p.r.URL.Query().Get(name)
 	if text == "" {

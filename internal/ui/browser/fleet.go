@@ -11,17 +11,16 @@ import (
 	"coder/internal/core/uip"
 )
 
-// FleetProgram is what the page about a fleet shows and has done.
+// FleetProgram provides what the fleet page shows and does.
 type FleetProgram struct {
-	// Configured reports whether there is a fleet to look at. Without one there is
-	// no page about it.
+	// Configured reports whether a fleet is configured. Without one there is no fleet page.
 	Configured func() bool
 	Standing   func(ctx context.Context) (Fleet, error)
 	Answer     func(ctx context.Context, a uip.Response) error
 	Cancel     func(ctx context.Context, task string) error
 }
 
-// Fleet is how the whole of a fleet stands, as it tells programs.
+// Fleet is the state of a fleet, as its JSON output reports it.
 type Fleet struct {
 	At    time.Time `json:"at"`
 	Queue struct {
@@ -37,10 +36,10 @@ type Fleet struct {
 	Takeovers  int            `json:"takeovers"`
 	Unknown    int            `json:"unknown_calls"`
 	OldestWait float64        `json:"oldest_wait_seconds"`
-	Tasks      []FleetTask    `json:"tasks"` // the oldest first
+	Tasks      []FleetTask    `json:"tasks"` // oldest first
 }
 
-// FleetWorker is one that takes tasks.
+// FleetWorker is a worker.
 type FleetWorker struct {
 	Name    string    `json:"name"`
 	Host    string    `json:"host"`
@@ -51,7 +50,7 @@ type FleetWorker struct {
 	Seen    time.Time `json:"seen"`
 }
 
-// FleetTask is one that was handed in.
+// FleetTask is a submitted task.
 type FleetTask struct {
 	ID   string `json:"id"`
 	Spec struct {
@@ -67,7 +66,7 @@ type FleetTask struct {
 	Question *uip.Request `json:"question"`
 }
 
-// fleetStatuses are how tasks can stand, and whether they can still be ended.
+// fleetStatuses lists the statuses of tasks and whether such a task can be canceled.
 var fleetStatuses = []struct {
 	name string
 	open bool
@@ -75,7 +74,7 @@ var fleetStatuses = []struct {
 
 func (p *page) hasFleet() bool { return p.Fleet.Configured != nil && p.Fleet.Configured() }
 
-// standing asks the fleet how it stands.
+// standing fetches the fleet's state.
 func (p *page) standing() (Fleet, error) {
 	if !p.hasFleet() {
 		return Fleet{}, &Problem{http.StatusNotFound, "no fleet here; coder fleet up starts one"}
@@ -83,7 +82,7 @@ func (p *page) standing() (Fleet, error) {
 	return p.Fleet.Standing(p.r.Context())
 }
 
-// fleet shows queue, workers and tasks, what waits for people, and what it cost.
+// fleet shows queue, workers, tasks, open questions and cost.
 func (p *page) fleet() (markup, error) {
 	f, err := p.standing()
 	if err != nil {
@@ -128,7 +127,7 @@ func (p *page) workers(f Fleet) markup {
 	return join(el("h2", p.t("Workers")), p.table(t))
 }
 
-// tasks lists the tasks, the newest first.
+// tasks lists the tasks, newest first.
 func (p *page) tasks(f Fleet) markup {
 	var rows []markup
 	for i := len(f.Tasks) - 1; i >= 0; i-- {
@@ -150,7 +149,7 @@ func (p *page) tasks(f Fleet) markup {
 	return join(el("h2", p.t("Tasks")), el("ul", class("sessions"), rows))
 }
 
-// fleetAnswer takes the answer to the question of a task.
+// fleetAnswer answers a task's question.
 func (p *page) fleetAnswer() (markup, error) {
 	f, err := p.standing()
 	if err != nil {
@@ -170,7 +169,7 @@ func (p *page) fleetAnswer() (markup, error) {
 	return "", &Problem{http.StatusConflict, "the question was already answered, or is no longer open; your answer changed nothing"}
 }
 
-// fleetCancel ends a task.
+// fleetCancel cancels a task.
 func (p *page) fleetCancel() (markup, error) {
 	f, err := p.standing()
 	if err != nil {

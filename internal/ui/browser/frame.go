@@ -12,14 +12,13 @@ import (
 	"coder/internal/core/event"
 )
 
-// projectName is what a project is called in addresses: it says nothing of where
-// it lies.
+// projectName returns a project's name in addresses, which does not reveal its folder.
 func projectName(root string) string {
 	sum := sha256.Sum256([]byte(root))
 	return hex.EncodeToString(sum[:8])
 }
 
-// frame is a whole page around its main part.
+// frame returns the whole page around main.
 func (p *page) frame(main markup) markup {
 	title := "coder"
 	if p.title != "" {
@@ -48,7 +47,7 @@ func (p *page) whole(head, body markup) markup {
 	return "<!doctype html>\n" + el("html", attr{"lang", p.lang}, attr{"data-theme", p.theme}, el("head", head), el("body", body))
 }
 
-// header has the way home, the search, and the pages of a session.
+// header renders the link home, the search and the session's pages.
 func (p *page) header() markup {
 	base := p.guard.base()
 	query := p.r.URL.Query().Get("q")
@@ -77,7 +76,7 @@ func (p *page) header() markup {
 	return el("header", parts...)
 }
 
-// footer is where language and colours are chosen.
+// footer renders the choice of language and colors.
 func (p *page) footer() markup {
 	var langs, looks []markup
 	for _, l := range languages {
@@ -105,13 +104,13 @@ func yes(holds bool) string {
 	return "false"
 }
 
-// form posts to one of our pages.
+// form returns a form that posts to one of our pages.
 func (p *page) form(action string, parts ...any) markup {
 	all := []any{attr{"method", "post"}, attr{"action", action}, el("input", attr{"type", "hidden"}, attr{"name", "form"}, attr{"value", p.guard.Form})}
 	return el("form", append(all, parts...)...)
 }
 
-// look takes the choice of a language and of colours.
+// look saves the choice of language and colors.
 func (p *page) look() (markup, error) {
 	form := p.r.PostForm
 	choose := func(name, value string) {
@@ -133,7 +132,7 @@ func (p *page) look() (markup, error) {
 	return "", nil
 }
 
-// when is a moment, in the words of the machine and of people.
+// when renders a time for machines and for people.
 func (p *page) when(t time.Time) markup {
 	if t.IsZero() {
 		return ""
@@ -145,7 +144,7 @@ func (p *page) when(t time.Time) markup {
 	return el("time", attr{"datetime", t.UTC().Format(time.RFC3339)}, t.Local().Format(layout))
 }
 
-// home shows projects and sessions, and where one can be begun.
+// home shows projects and sessions, and the form for a new session.
 func (p *page) home() (markup, error) {
 	roots := p.Projects()
 	var projects []markup
@@ -173,16 +172,15 @@ func (p *page) home() (markup, error) {
 	return join(parts...), nil
 }
 
-// asked is how many questions were open in a session when its logs had a stamp, and whether a turn was
-// under way.
+// asked is how many questions were open in a session at a stamp, and whether a turn was running.
 type asked struct {
 	stamp string
-	open  int // of tasks, which an answer continues
-	own   int // of your own commands, which end with their terminal
+	open  int // questions of tasks, which an answer continues
+	own   int // questions of your own commands, which end with their terminal
 	turn  bool
 }
 
-// pending is how a session stands, which is read if it has changed.
+// pending returns a session's open questions, reading the log only if it has changed.
 func (p *page) pending(place Place, stamp string) asked {
 	p.mu.Lock()
 	known := p.unanswered[place]
@@ -193,7 +191,7 @@ func (p *page) pending(place Place, stamp string) asked {
 	var v view
 	for r, err := range p.Records(p.r.Context(), place, 0, event.Domain) {
 		if err != nil {
-			break // as far as it goes
+			break // count what can be read
 		}
 		v.add(r)
 	}
@@ -213,7 +211,7 @@ func (p *page) pending(place Place, stamp string) asked {
 	return now
 }
 
-// mostListed is how many sessions of a project are listed.
+// mostListed is the most sessions listed for a project.
 const mostListed = 50
 
 func (p *page) project(root string) any {
@@ -260,7 +258,7 @@ func (p *page) project(root string) any {
 		el("h2", attr{"id", name}, filepath.Base(root), " ", el("span", class("dim"), root)), el("ul", class("sessions"), rows), el("p", class("dim"), more))
 }
 
-// search finds words in all sessions.
+// search searches all sessions.
 func (p *page) search() (markup, error) {
 	query := strings.TrimSpace(p.r.URL.Query().Get("q"))
 	p.title = p.t("Search")

@@ -12,38 +12,38 @@ import (
 	"strings"
 )
 
-// Key is what lets a browser in. All of it is chance, and of this run alone.
+// Key holds the secrets that admit a browser. All are random, new for each run.
 type Key struct {
-	Token  string // in the address that the person opens
-	Cookie string // what the token becomes
-	Form   string // what every form of ours carries
-	// Place is the folder that all pages are in. A cookie goes to every port of
-	// its host; in a folder that only these pages know it goes to no other server.
+	Token  string // in the address that the user opens
+	Cookie string // replaces the token after the first request
+	Form   string // hidden field of every form
+	// Place is the folder of all pages. A host's cookies go to all its ports; the cookie is limited to this
+	// folder, so no other server receives it.
 	Place string
 }
 
-// guard lets pass what a browser of the person asks for, from our own pages.
+// guard admits only requests by the user's browser, from our own pages.
 type guard struct {
 	Key
 	secure bool
-	names  []string // of this host, beside its addresses
+	names  []string // host names accepted besides addresses
 }
 
-// maxForm is how much a form may hold.
+// maxForm is the size limit of a form.
 const maxForm = 4 << 20
 
-// refusal is why a request is not served. Nothing was changed by it.
+// refusal is why a request is not served. A refused request has changed nothing.
 type refusal struct {
 	status int
 	why    string
 }
 
-// headers are those of every answer.
+// headers sets the headers of every response.
 func headers(h http.Header) {
 	for name, value := range map[string]string{
 		"Content-Security-Policy":      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		"Cache-Control":                "no-store",
-		"Referrer-Policy":              "same-origin", // without any, browsers say that a form comes from nowhere
+		"Referrer-Policy":              "same-origin", // without a referrer, browsers send forms with Origin: null
 		"X-Content-Type-Options":       "nosniff",
 		"X-Frame-Options":              "DENY",
 		"Cross-Origin-Opener-Policy":   "same-origin",
@@ -54,13 +54,13 @@ func headers(h http.Header) {
 	}
 }
 
-// base is where the pages are.
+// base returns the path of the pages.
 func (g *guard) base() string { return "/" + g.Place }
 
-// cookieName has nothing to do with that of another run.
+// cookieName differs in every run.
 func (g *guard) cookieName() string { return "coder-" + g.Place }
 
-// origin is where our own pages come from, for a request that was made to host.
+// origin returns the origin of our own pages for a request to host.
 func (g *guard) origin(host string) string {
 	if g.secure {
 		return "https://" + host
@@ -68,7 +68,7 @@ func (g *guard) origin(host string) string {
 	return "http://" + host
 }
 
-// check is why a request is refused; nil if it is not.
+// check returns why a request is refused, or nil.
 func (g *guard) check(r *http.Request) *refusal {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	inside := strings.HasPrefix(r.URL.Path, g.base()+"/")
@@ -85,16 +85,15 @@ func (g *guard) check(r *http.Request) *refusal {
 	return nil
 }
 
-// ours reports whether a request was made to this host: by an address, which
-// nobody else can have led here, or by a name that is ours. What a name of
-// somebody else leads to is up to them.
+// ours reports whether a request was made to this host: by an address, which nobody else can redirect
+// here, or by one of our names. Other names may lead anywhere.
 func (g *guard) ours(host string, local net.Addr) bool {
 	at, ok := local.(*net.TCPAddr)
 	if !ok {
 		return false
 	}
 	name, port, err := net.SplitHostPort(host)
-	if err != nil { // the usual port is left out
+	if err != nil { // the default port is omitted
 		name, port = strings.Trim(host, "[]"), map[bool]string{true: "443", false: "80"}[g.secure]
 	}
 	if port != strconv.Itoa(at.Port) {
@@ -108,8 +107,8 @@ func (g *guard) ours(host string, local net.Addr) bool {
 	return name == "localhost" && at.IP.IsLoopback() || slices.Contains(g.names, name)
 }
 
-// fromHere reports whether no other page asks for it. A page may be gone to from
-// anywhere, by its address alone: the cookie does not come along.
+// fromHere reports whether no other page made the request. A link from anywhere may open a page by its
+// address: the cookie is not sent with it.
 func (g *guard) fromHere(r *http.Request) bool {
 	own := g.origin(r.Host)
 	origin, given := r.Header.Get("Origin"), r.Header.Values("Origin")
@@ -121,14 +120,13 @@ func (g *guard) fromHere(r *http.Request) bool {
 	return (len(given) == 0 || origin == own) && (site == "" || site == "same-origin" || site == "none" || visit)
 }
 
-// same compares secrets in a time that says nothing about them.
+// same compares secrets in constant time.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// enter takes a token out of the address and gives the cookie for it. It reports
-// whether the request is answered with that.
+// enter exchanges the token in the address for the cookie. It reports whether that answers the request.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) (done bool, no *refusal) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -147,7 +145,7 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) (done bool, no *re
 	return true, nil
 }
 
-// admit is why a request that was checked is not let in; nil if it is.
+// admit returns why a checked request is not admitted, or nil.
 func (g *guard) admit(w http.ResponseWriter, r *http.Request) *refusal {
 	if c, err := r.Cookie(g.cookieName()); err != nil || !same(c.Value, g.Cookie) {
 		return &refusal{http.StatusForbidden, "this browser is not authorized; open the address that coder web printed"}

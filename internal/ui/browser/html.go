@@ -8,17 +8,16 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// markup is HTML that was made here. Tags and attributes come from [el], [attr]
-// and their like alone; every string that is put among them is text, whatever it
-// looks like.
+// markup is HTML made by this package. Only [el], [attr] and their like create tags and attributes;
+// every other string is escaped as text.
 type markup string
 
-// attr is an attribute. Its name is ours, its value may be anybody's.
+// attr is an attribute. The name is ours, the value may be untrusted.
 type attr struct{ name, value string }
 
 func class(names string) attr { return attr{"class", names} }
 
-// set is an attribute that has no value, where it holds.
+// set returns an attribute without a value if holds, else nil.
 func set(name string, holds bool) any {
 	if !holds {
 		return nil
@@ -26,18 +25,17 @@ func set(name string, holds bool) any {
 	return attr{name, ""}
 }
 
-// escaper replaces what HTML would take for markup, in text and in attributes.
+// escaper escapes text for HTML content and attributes.
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "`", "&#96;")
 
-// text is s as nothing but text: no markup, and no character that hides or
-// reorders.
+// text returns s as plain text: no markup, and no characters that hide or reorder text.
 func text(s string) markup { return markup(escaper.Replace(sanitize.Text(s))) }
 
-// void are the elements that have no end.
+// void lists the elements without an end tag.
 var void = map[string]bool{"meta": true, "link": true, "input": true, "br": true, "hr": true}
 
-// el is an element of attributes and of what stands in it: elements, and values
-// that are written as text. The name is ours.
+// el returns an element with attributes and content: markup, and values that are escaped as text. The
+// name is ours.
 func el(name string, parts ...any) markup {
 	var head, body strings.Builder
 	for _, part := range parts {
@@ -69,7 +67,7 @@ func put(b *strings.Builder, part any) {
 	}
 }
 
-// join is parts one after the other.
+// join concatenates parts.
 func join(parts ...any) markup {
 	var b strings.Builder
 	for _, part := range parts {
@@ -78,8 +76,7 @@ func join(parts ...any) markup {
 	return markup(b.String())
 }
 
-// address is a path of segments, and of pairs of a query. Nothing in a segment
-// can lead elsewhere.
+// address returns a path of segments with a query of key-value pairs. No segment can lead elsewhere.
 func address(base string, segments []string, query ...string) string {
 	for _, s := range segments {
 		base += "/" + url.PathEscape(s)

@@ -10,7 +10,7 @@ import (
 type bar struct {
 	name  string
 	value float64
-	text  string // the value, for people
+	text  string // the formatted value
 }
 
 func digestText(s string) string {
@@ -27,7 +27,7 @@ func most(bars []bar) (m float64) {
 	return m
 }
 
-// plotBars draws bars that lie, each with its name before it.
+// plotBars draws horizontal bars, each after its name.
 func plotBars(title string, bars []bar) markup {
 	const row, left, width = 26.0, 140.0, 420.0
 	top := most(bars)
@@ -46,11 +46,10 @@ func plotBars(title string, bars []bar) markup {
 	return plot(title, width, float64(len(bars))*row, all)
 }
 
-// mostColumns is how many columns fit beside each other; those before are left
-// out.
+// mostColumns is how many columns fit; earlier ones are left out.
 const mostColumns = 60
 
-// plotColumns draws columns that stand, in the order of time.
+// plotColumns draws vertical columns in order of time.
 func plotColumns(title string, bars []bar) markup {
 	const width, high, foot, headroom = 420.0, 120.0, 18.0, 16.0
 	bars = bars[max(0, len(bars)-mostColumns):]

@@ -17,12 +17,11 @@ import (
 	"coder/internal/core/uip"
 )
 
-// asked shows what a question is about, whole: nobody can agree to what is cut
-// off.
+// asked shows all of a question's subject: the user must not agree to anything cut off.
 func (p *page) asked(q uip.Request) markup { return p.about(q, p.content(q)) }
 
-// asking is asked where the question can be answered: by hunks, if it says so, in
-// fields of a name.
+// asking is asked for a question that can be answered: if its hunks can be chosen, they are fields of
+// name.
 func (p *page) asking(q uip.Request, name string) markup {
 	if diff, ok := q.Display.Content.(display.Diff); ok && offersHunks(q) {
 		return p.about(q, p.hunks(diff.Unified, name))
@@ -30,7 +29,7 @@ func (p *page) asking(q uip.Request, name string) markup {
 	return p.asked(q)
 }
 
-// offersHunks reports whether a change can be made in part.
+// offersHunks reports whether a change can be accepted in part.
 func offersHunks(q uip.Request) bool {
 	return q.Display.Metadata[uip.Hunks] != "" && slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == uip.Some })
 }
@@ -62,7 +61,7 @@ func (p *page) questionTitle(q uip.Request) string {
 	return sanitize.RevealCommand(title)
 }
 
-// content is what will run or change, to the letter.
+// content shows exactly what will run or change.
 func (p *page) content(q uip.Request) markup {
 	switch b := q.Display.Content.(type) {
 	case nil:
@@ -81,7 +80,7 @@ func (p *page) content(q uip.Request) markup {
 	}
 }
 
-// given is an answer to q, if that is known, and who gave it.
+// given describes the answer to q and who gave it, if known.
 func (p *page) given(q uip.Request, a uip.Response) string {
 	what := p.chosen(q, a)
 	for i, part := range a.Parts {
@@ -106,7 +105,7 @@ func (p *page) given(q uip.Request, a uip.Response) string {
 	return p.t("Answer: %s (%s)", line(what), line(by))
 }
 
-// chosen is what an answer says, in words where the option is one of ours.
+// chosen describes an answer, in our words if the option is ours.
 func (p *page) chosen(q uip.Request, a uip.Response) string {
 	if i := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == a.Option }); i >= 0 && q.Purpose != uip.ConfirmRiskyAction {
 		return p.label(q, q.Options[i])
@@ -130,13 +129,13 @@ func (p *page) chosen(q uip.Request, a uip.Response) string {
 	return cmp.Or(a.Option, a.Input)
 }
 
-// digest tells a question apart from any other that may come to have its id.
+// digest distinguishes a question from any other with the same id.
 func digest(q uip.Request) string {
 	sum := sha256.Sum256(q.Canonical())
 	return hex.EncodeToString(sum[:])
 }
 
-// questions are the open ones, each with its form.
+// questions renders the open questions, each with its form.
 func (p *page) questions(open []uip.Request) markup {
 	var all []markup
 	for _, q := range open {
@@ -145,16 +144,16 @@ func (p *page) questions(open []uip.Request) markup {
 	return join(all)
 }
 
-// question is an open question with the ways to answer it.
+// question renders an open question with its answers.
 func (p *page) question(q uip.Request) markup {
 	return p.questionAt(q, p.at("s", p.name, p.place.Session, "answer", q.ID))
 }
 
-// questionAt is question with where its answer goes.
+// questionAt renders a question whose form posts to action.
 func (p *page) questionAt(q uip.Request, action string) markup {
 	parts := []any{class("question"), attr{"data-question", q.ID + " " + digest(q)}, attr{"aria-label", p.t("Open question")},
 		el("input", attr{"type", "hidden"}, attr{"name", "shown"}, attr{"value", digest(q)}),
-		el("button", attr{"disabled", ""}, attr{"hidden", ""})} // what Enter presses: nothing is answered by it
+		el("button", attr{"disabled", ""}, attr{"hidden", ""})} // Enter presses this button, which answers nothing
 	if len(q.Parts) == 0 {
 		parts = append(parts, p.asking(q, "hunk"))
 	} else {
@@ -172,7 +171,7 @@ func (p *page) questionAt(q uip.Request, action string) markup {
 	return p.form(action, append(parts, el("div", class("buttons"), p.buttons(q, risky)))...)
 }
 
-// comment is where a reason can be given to the model.
+// comment renders the field for a reason to the model.
 func (p *page) comment(q uip.Request) markup {
 	id := "c-" + q.ID
 	return join(el("label", attr{"for", id}, p.t("Note to the model")), el("input", attr{"id", id}, attr{"name", "comment"}, attr{"autocomplete", "off"}))
@@ -183,7 +182,7 @@ func (p *page) typed(q uip.Request, name string) markup {
 	return join(el("label", attr{"for", id}, p.t("In your own words")), el("textarea", attr{"id", id}, attr{"name", name}, attr{"rows", "2"}))
 }
 
-// buttons answer the whole question.
+// buttons renders the buttons that answer the whole question.
 func (p *page) buttons(q uip.Request, risky bool) (all []markup) {
 	options := q.Options
 	if risky && len(q.Parts) > 0 {
@@ -206,7 +205,7 @@ func (p *page) buttons(q uip.Request, risky bool) (all []markup) {
 		all = append(all, el("button", class(look), attr{"name", "option"}, attr{"value", o.ID}, attr{"formnovalidate", ""}, p.label(q, o)))
 	}
 	if !risky {
-		if len(q.Parts) == 0 && len(q.Options) > 0 { // after them
+		if len(q.Parts) == 0 && len(q.Options) > 0 { // follows the buttons
 			all = append(all, el("div", class("own"), p.typed(q, "input")))
 		}
 		all = append(all, el("button", class("primary"), attr{"name", "option"}, attr{"value", ""}, p.t("Answer")),
@@ -215,11 +214,11 @@ func (p *page) buttons(q uip.Request, risky bool) (all []markup) {
 	return all
 }
 
-// label says what an option means: of a yes that is remembered, what is.
+// label describes an option; for an approval that is remembered, what it covers.
 func (p *page) label(q uip.Request, o uip.Option) string {
 	if q.Purpose != uip.ConfirmRiskyAction {
 		if _, models := q.Display.Metadata["label"+o.ID]; models {
-			return cmp.Or(line(o.Label), o.ID) // with what it means
+			return cmp.Or(line(o.Label), o.ID) // with its description
 		}
 		return cmp.Or(p.words.Said(o.Label), o.ID)
 	}
@@ -245,7 +244,7 @@ func (p *page) label(q uip.Request, o uip.Option) string {
 	return cmp.Or(p.words.Said(o.Label), o.ID)
 }
 
-// remembers is what a yes would remember: of several calls, of each.
+// remembers describes what an approval would remember; for several calls, for each.
 func (p *page) remembers(q uip.Request, option string) string {
 	var all []string
 	add := func(what string) {
@@ -261,15 +260,14 @@ func (p *page) remembers(q uip.Request, option string) string {
 	for _, part := range q.Parts {
 		what := p.remembers(part, option)
 		if what == "" && option == uip.Below {
-			what = p.remembers(part, uip.Session) // no folder, so as far as the session
+			what = p.remembers(part, uip.Session) // without a folder the session is the limit
 		}
 		add(what)
 	}
 	return strings.Join(all, p.t(", "))
 }
 
-// part is one question of several: each call, and so each file, is decided by
-// itself.
+// part renders one part of a question: each call, and so each file, is decided separately.
 func (p *page) part(i int, q uip.Request) markup {
 	name := "part" + strconv.Itoa(i)
 	var choices []markup
@@ -288,11 +286,11 @@ func (p *page) part(i int, q uip.Request) markup {
 	return el("fieldset", el("legend", strconv.Itoa(i+1)), p.asking(q, name+"-hunk"), el("div", class("choices"), choices), own)
 }
 
-// takesAll reports whether an option takes a change as a whole.
+// takesAll reports whether an option accepts a change as a whole.
 func takesAll(option string) bool { return option != uip.Some && option != uip.Reject && option != "" }
 
-// lessThanAll reports whether a form takes a change as a whole of which it has
-// hunks that are not ticked: one of the two is a mistake, and nobody knows which.
+// lessThanAll reports whether a form accepts a whole change but has unticked hunks. One of the two is a
+// mistake, so coder must ask again.
 func lessThanAll(q uip.Request, form url.Values) bool {
 	differs := func(name, option string) bool {
 		n := form.Get(name + "s")
@@ -311,7 +309,7 @@ func lessThanAll(q uip.Request, form url.Values) bool {
 	return false
 }
 
-// readAnswer is the answer that a form gives.
+// readAnswer reads the answer from a form.
 func readAnswer(q uip.Request, form url.Values, via string) uip.Response {
 	a := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: event.ActorUser, Via: via, Comment: strings.TrimSpace(form.Get("comment"))}
 	if form.Get("dismiss") != "" {
@@ -336,7 +334,7 @@ func readAnswer(q uip.Request, form url.Values, via string) uip.Response {
 	return a
 }
 
-// answer takes the answer to a question. The first one counts, here or elsewhere.
+// answer saves the answer to a question. The first answer counts, from here or elsewhere.
 func (p *page) answer() (markup, error) {
 	if err := p.find(); err != nil {
 		return "", err
@@ -372,7 +370,7 @@ func (p *page) answer() (markup, error) {
 	return p.done(p.Answer(p.r.Context(), p.place, *open, a))
 }
 
-// answerTo is the answer that was given to q, if it is one to what was shown.
+// answerTo returns the answer to q, if the form was about q as shown.
 func (p *page) answerTo(q uip.Request) (uip.Response, error) {
 	if digest(q) != p.r.PostForm.Get("shown") {
 		return uip.Response{}, &Problem{http.StatusConflict, "the question is not the one you saw; look at it again. Nothing was changed"}
@@ -387,7 +385,7 @@ func (p *page) answerTo(q uip.Request) (uip.Response, error) {
 	return a, nil
 }
 
-// via is how what comes from this browser stands on record.
+// via names this browser in records.
 func (p *page) via() string {
 	host, _, err := net.SplitHostPort(p.r.RemoteAddr)
 	if ip := net.ParseIP(host); err != nil || ip == nil || ip.IsLoopback() {
@@ -396,7 +394,7 @@ func (p *page) via() string {
 	return "web " + host
 }
 
-// prompted is what the person typed.
+// prompted returns the text that the user typed.
 func (p *page) prompted() (string, error) {
 	text := strings.ReplaceAll(p.r.PostForm.Get("prompt"), "\r\n", "\n")
 	if strings.TrimSpace(text) == "" {
@@ -405,7 +403,7 @@ func (p *page) prompted() (string, error) {
 	return text, nil
 }
 
-// begin begins a session.
+// begin starts a session.
 func (p *page) begin() (markup, error) {
 	prompt, err := p.prompted()
 	if err != nil {
@@ -428,7 +426,7 @@ func (p *page) begin() (markup, error) {
 	return "", nil
 }
 
-// say gives the session something to do.
+// say sends the session a message.
 func (p *page) say() (markup, error) {
 	if err := p.find(); err != nil {
 		return "", err
@@ -443,7 +441,7 @@ func (p *page) say() (markup, error) {
 	return p.done(p.Say(p.r.Context(), p.place, prompt))
 }
 
-// mode changes how the session works.
+// mode changes the session's mode.
 func (p *page) mode() (markup, error) {
 	if err := p.find(); err != nil {
 		return "", err
@@ -455,7 +453,7 @@ func (p *page) mode() (markup, error) {
 	return p.done(p.Say(p.r.Context(), p.place, "/mode "+name))
 }
 
-// stop stops what runs.
+// stop stops the running turn.
 func (p *page) stop() (markup, error) {
 	if err := p.find(); err != nil {
 		return "", err
@@ -463,7 +461,7 @@ func (p *page) stop() (markup, error) {
 	return p.done(p.Stop(p.r.Context(), p.place))
 }
 
-// release closes the session, for others to go on with.
+// release closes the session so that another process can continue it.
 func (p *page) release() (markup, error) {
 	if err := p.find(); err != nil {
 		return "", err

@@ -14,7 +14,7 @@ import (
 	"coder/internal/record/audit"
 )
 
-// changes shows what became of the files between two records, file by file.
+// changes shows how the files changed between two records, file by file.
 func (p *page) changes() (markup, error) {
 	if err := p.find(); err != nil {
 		return "", err
@@ -94,7 +94,7 @@ func (p *page) window() (markup, error) {
 		el("p", class("dim"), p.t("Tools are counted only by source.")), ledger), nil
 }
 
-// heading is what a page is called, and the session it is about.
+// heading renders the page's title and its session.
 func (p *page) heading() markup {
 	title := p.place.Session
 	for r, err := range p.Records(p.r.Context(), p.place, 0, event.Domain) {
@@ -108,7 +108,7 @@ func (p *page) heading() markup {
 	return join(el("h1", p.title), el("p", el("a", attr{"href", p.of("")}, line(title))))
 }
 
-// intact tells if the log goes no further than can be read.
+// intact renders a warning if part of the log cannot be read.
 func (p *page) intact() markup {
 	for _, err := range p.Records(p.r.Context(), p.place, 0) {
 		if err != nil {
@@ -118,7 +118,7 @@ func (p *page) intact() markup {
 	return ""
 }
 
-// damaged tells that a log goes no further than what is shown.
+// damaged renders a warning that the log cannot be read further than shown.
 func (p *page) damaged(err error) markup {
 	if err == nil {
 		return ""
@@ -127,11 +127,10 @@ func (p *page) damaged(err error) markup {
 		el("a", attr{"href", p.of("audit")}, p.t("Audit")))
 }
 
-// longSession is how many records a session has whose ledger is made when it is
-// asked for.
+// longSession is the number of records above which the ledger is computed only on request.
 const longSession = 2000
 
-// ledger is what filled the window, by source.
+// ledger shows what filled the window, by source.
 func (p *page) ledger(records uint64) (markup, error) {
 	if records > longSession && !p.r.URL.Query().Has("ledger") {
 		return el("p", el("a", attr{"href", p.of("window", "ledger", "1")}, p.t("By source, with cost; slow in a long session"))), nil
@@ -140,21 +139,21 @@ func (p *page) ledger(records uint64) (markup, error) {
 	return join(p.blocks(blocks)), err
 }
 
-// turn is what one input took.
+// turn is the usage of one turn.
 type turn struct {
-	number     int // from 1; 0 for what belongs to no turn
+	number     int // from 1; 0 for usage outside turns
 	title      string
 	began, end time.Time
-	waited     time.Duration // for the person
+	waited     time.Duration // waiting for the user
 	asked      time.Time
 	calls      int
 	used       chat.Usage
 }
 
-// turns reads what the turns of a session took.
+// turns computes the usage of each turn in a session.
 func (p *page) turns() (all []*turn, err error) {
 	of := make(map[string]*turn) // by task
-	var beside *turn             // what /compact and the like took
+	var beside *turn             // usage of /compact and the like
 	count := 0
 	for r, err := range p.Records(p.r.Context(), p.place, 0) {
 		if err != nil {
@@ -198,7 +197,7 @@ func (p *page) turns() (all []*turn, err error) {
 	return all, nil
 }
 
-// cost shows what the turns took, of money, tokens and time.
+// cost shows the money, tokens and time of each turn.
 func (p *page) cost() (markup, error) {
 	if err := p.find(); err != nil {
 		return "", err
@@ -232,7 +231,7 @@ func (p *page) cost() (markup, error) {
 		plotColumns(p.t("money, by turn"), money), plotColumns(p.t("tokens, by turn"), tokens), plotColumns(p.t("time, by turn"), took), p.table(table)), nil
 }
 
-// money is what was spent, as far as prices are known.
+// money formats the cost, where prices are known.
 func (p *page) money(u chat.Usage) string {
 	switch cost := fmt.Sprintf("$%.4f", u.Cost); {
 	case u.Unpriced && u.Cost == 0:
@@ -244,7 +243,7 @@ func (p *page) money(u chat.Usage) string {
 	}
 }
 
-// replay shows how the session stood at one of its records.
+// replay shows the session's state at one of its records.
 func (p *page) replay() (markup, error) {
 	if err := p.find(); err != nil {
 		return "", err
@@ -282,7 +281,7 @@ func (p *page) replay() (markup, error) {
 			el("ol", attr{"aria-label", p.t("Timeline")}, class("timeline"), p.items(records[max(0, len(records)-30):])))), nil
 }
 
-// audit shows whether the record is whole, and what was done.
+// audit shows whether the record is intact, and all calls.
 func (p *page) audit() (markup, error) {
 	if err := p.find(); err != nil {
 		return "", err
@@ -316,10 +315,10 @@ func (p *page) audit() (markup, error) {
 	return join(p.heading(), verdict, p.table(t), more), nil
 }
 
-// mostAudited is how many calls are listed.
+// mostAudited is the most calls listed.
 const mostAudited = 500
 
-// verdict is whether the logs are what was written.
+// verdict shows whether the logs are unchanged since they were written.
 func (p *page) verdict() markup {
 	id := p.place.Session
 	report, err := p.Verify(p.place)

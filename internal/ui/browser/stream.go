@@ -14,41 +14,39 @@ import (
 )
 
 const (
-	lookOften  = 100 * time.Millisecond // how soon a session that moves is looked at again
-	lookRarely = time.Second            // and one that does not
-	alive      = 20 * time.Second       // how often a quiet connection is written to
-	mostOpen   = 256                    // streams at a time
-	keepRecent = 256                    // records that are held for pages that are a little behind
-	maxDraft   = 64 << 10               // of a reply that is under way
+	lookOften  = 100 * time.Millisecond // poll interval of an active session
+	lookRarely = time.Second            // poll interval of a quiet session
+	alive      = 20 * time.Second       // keepalive interval
+	mostOpen   = 256                    // concurrent streams
+	keepRecent = 256                    // records buffered for pages slightly behind
+	maxDraft   = 64 << 10               // bytes of an unfinished reply
 )
 
-// feed is a session that pages are open on. They share it: a log is read once for
-// all of them.
+// feed is a session with open pages. The pages share it, so that its log is read once.
 type feed struct {
 	s     *Server
 	place Place
 	end   context.CancelFunc
-	news  chan struct{} // holds that records were missed
+	news  chan struct{} // signals missed records
 
 	mu     sync.Mutex // guards the fields below
 	ready  bool       // the log was read once
 	view   view
 	pulse  Pulse
-	recent []event.Record // the newest, without a gap
+	recent []event.Record // the newest records, without a gap
 	draft  draft
 	gone   bool
 	lost   error // why the log cannot be read further
 	pages  map[chan struct{}]bool
 }
 
-// draft is what is seen and not on record yet: a piece of a reply, the output of a
-// command that runs.
+// draft is content not on record yet: a piece of a reply, or the output of a running command.
 type draft struct {
 	text  string
-	voids int // how often it was begun anew
+	voids int // number of restarts
 }
 
-// see takes in what happens, and reports whether that changed it.
+// see applies an event and reports whether it changed the draft.
 func (d *draft) see(e event.Event) bool {
 	more := ""
 	switch e := e.(type) {
@@ -68,8 +66,7 @@ func (d *draft) see(e event.Event) bool {
 	return more != ""
 }
 
-// follow lets a page follow a session until leave is called. Wake holds something
-// whenever there is something new.
+// follow subscribes a page to a session until leave is called. wake is signaled on every change.
 func (s *Server) follow(place Place) (f *feed, wake chan struct{}, leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +75,7 @@ func (s *Server) follow(place Place) (f *feed, wake chan struct{}, leave func())
 		ctx, end := context.WithCancel(context.Background())
 		f = &feed{s: s, place: place, end: end, news: make(chan struct{}, 1), pages: make(map[chan struct{}]bool), draft: s.drafts[place]}
 		s.feeds[place] = f
-		go f.look(ctx) // until the last page has left
+		go f.look(ctx) // ends when the last page leaves
 	}
 	wake = make(chan struct{}, 1)
 	f.mu.Lock()
@@ -98,8 +95,7 @@ func (s *Server) follow(place Place) (f *feed, wake chan struct{}, leave func())
 	}
 }
 
-// followed is a session as the pages that are open on it have it, if there are
-// any: it need not be read again.
+// followed returns the session as its open pages have it, if any, so that it need not be read again.
 func (s *Server) followed(place Place) (v view, newest []event.Record, ok bool) {
 	s.mu.Lock()
 	f := s.feeds[place]
@@ -115,7 +111,7 @@ func (s *Server) followed(place Place) (v view, newest []event.Record, ok bool) 
 	return f.view.clone(), slices.Clone(f.recent[max(0, len(f.recent)-mostShown):]), true
 }
 
-// lookAgain has the log of a session looked at now, if pages are open on it.
+// lookAgain reads the session's log now, if pages are open on it.
 func (s *Server) lookAgain(place Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,15 +127,14 @@ func poke(c chan struct{}) {
 	}
 }
 
-// tell wakes the pages. f.mu is held.
+// tell wakes the pages. f.mu must be held.
 func (f *feed) tell() {
 	for wake := range f.pages {
 		poke(wake)
 	}
 }
 
-// look reads what is new in the log, again and again: often while there is
-// something, rarely while there is nothing.
+// look polls the log for new records: often while the session is active, else rarely.
 func (f *feed) look(ctx context.Context) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
@@ -170,7 +165,7 @@ func (f *feed) look(ctx context.Context) {
 	}
 }
 
-// catchUp reads the records that are not known yet.
+// catchUp reads the new records.
 func (f *feed) catchUp(ctx context.Context) {
 	f.mu.Lock()
 	after := f.view.last
@@ -186,7 +181,7 @@ func (f *feed) catchUp(ctx context.Context) {
 	}
 }
 
-// add takes in a record. f.mu is held.
+// add applies a record. f.mu must be held.
 func (f *feed) add(r event.Record) {
 	if r.Seq != f.view.last+1 {
 		return
@@ -196,13 +191,13 @@ func (f *feed) add(r event.Record) {
 		f.recent = slices.Delete(f.recent, 0, keepRecent)
 	}
 	f.recent = append(f.recent, r)
-	if f.ready { // else it is older than the draft
+	if f.ready { // otherwise the record is older than the draft
 		f.draft.see(r.Event)
 	}
 	f.tell()
 }
 
-// see takes in what this process does in the session.
+// see applies an event from this process.
 func (f *feed) see(r event.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -215,14 +210,14 @@ func (f *feed) see(r event.Record) {
 		return
 	}
 	if _, ok := r.Event.(event.StateChanged); ok {
-		poke(f.news) // who works, and whether
+		poke(f.news) // the holder or its state changed
 	}
 	if f.draft.see(r.Event) {
 		f.tell()
 	}
 }
 
-// reader is how far a page is with a feed.
+// reader is a page's position in a feed.
 type reader struct {
 	after uint64
 	draft int // bytes
@@ -234,21 +229,21 @@ type reader struct {
 	lost  bool
 }
 
-// update is what is new for a page.
+// update is what changed since a page's last update.
 type update struct {
 	records []event.Record
-	behind  bool // more than are held; they are read from the log
+	behind  bool // the page missed more than is buffered; read it from the log
 	draft   string
-	anew    bool // the draft is
+	anew    bool // the draft was restarted
 	view    view
 	pulse   Pulse
-	state   bool // it changed
-	asks    bool // the open questions did
+	state   bool // the state changed
+	asks    bool // the open questions changed
 	gone    bool
 	lost    error
 }
 
-// since is what is new for rd, who then knows it.
+// since returns the changes since rd and advances rd.
 func (f *feed) since(rd *reader) (u update, ready bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -280,13 +275,13 @@ func (f *feed) since(rd *reader) (u update, ready bool) {
 	return u, true
 }
 
-// like reports whether a page that shows p has nothing to change for q.
+// like reports whether a page that shows p needs no change for q.
 func (p Pulse) like(q Pulse) bool {
 	p.Stamp, q.Stamp = "", ""
 	return p == q
 }
 
-// opened tells a set of open questions apart.
+// opened returns a key for a set of open questions.
 func opened(open []uip.Request) (all string) {
 	for _, q := range open {
 		all += q.ID + " "
@@ -294,9 +289,8 @@ func opened(open []uip.Request) (all string) {
 	return all
 }
 
-// stream tells a page what happens, from the record that it has seen last. What
-// is on record carries its number, so that a page that was asleep or cut off gets
-// all that it missed; what is only seen carries none.
+// stream sends a page the events after the last record that it has. Records carry their number as id, so
+// that a page that slept or was disconnected gets all that it missed; transient events carry none.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	p := s.page(w, r)
 	if !s.enter(r.Context()) {
@@ -342,7 +336,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// count counts an open stream, if there is room for it.
+// count changes the number of open streams by n, if the limit allows.
 func (s *Server) count(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -358,7 +352,7 @@ type stream struct {
 	*page
 	w     http.ResponseWriter
 	flush func() error
-	err   error // of the first that did not arrive
+	err   error // the first failed write
 }
 
 func (o *stream) write(text string) {
@@ -370,7 +364,7 @@ func (o *stream) write(text string) {
 	}
 }
 
-// event writes one event. Each line of data is one of its own.
+// event writes one event, with a data line for each line of data.
 func (o *stream) event(name, id, data string) {
 	lines := []string{"event: " + name}
 	if id != "" {
@@ -382,7 +376,7 @@ func (o *stream) event(name, id, data string) {
 	o.write(strings.Join(lines, "\n") + "\n\n")
 }
 
-// send tells the page what is new.
+// send writes the changes.
 func (o *stream) send(f *feed, rd *reader) {
 	u, ready := f.since(rd)
 	if !ready {
@@ -391,7 +385,7 @@ func (o *stream) send(f *feed, rd *reader) {
 	if u.behind {
 		o.fromLog(rd, u.view.last)
 	}
-	o.knows(u.view.open...) // what they answer may come later
+	o.knows(u.view.open...) // their answers may follow
 	for _, r := range u.records {
 		o.record(r)
 	}
@@ -416,7 +410,7 @@ func (o *stream) send(f *feed, rd *reader) {
 	}
 }
 
-// fromLog tells the records that are not held any more, up to one.
+// fromLog sends the records up to last that are no longer buffered.
 func (o *stream) fromLog(rd *reader, last uint64) {
 	if !o.enter(o.r.Context()) {
 		return

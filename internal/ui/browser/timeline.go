@@ -15,16 +15,16 @@ import (
 	"coder/internal/core/uip"
 )
 
-// entry is a record as it stands in a timeline. What came of a call or a question
-// stands with it, if that is there.
+// entry is a record in the timeline. The result of a call and the answer to a question are shown with
+// it, if recorded.
 type entry struct {
-	kind string // ours, for colours
-	key  string // what others may belong to
-	into string // the key of what it belongs to
+	kind string // CSS class for colors
+	key  string // other entries may belong to it
+	into string // key of the entry that it belongs to
 	body markup
 }
 
-// entry is what a record says; it has no body if that is nothing to look at.
+// entry renders a record; an entry without a body is not shown.
 func (p *page) entry(r event.Record, whole bool) entry {
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
@@ -49,7 +49,7 @@ func (p *page) entry(r event.Record, whole bool) entry {
 	return entry{}
 }
 
-// knows takes note of questions, so that answers to them can be told in their words.
+// knows saves questions, so that their answers can be described.
 func (p *page) knows(all ...uip.Request) {
 	if p.asks == nil {
 		p.asks = make(map[string]uip.Request)
@@ -59,7 +59,7 @@ func (p *page) knows(all ...uip.Request) {
 	}
 }
 
-// note is a record in a line.
+// note renders a record as one line.
 func (p *page) note(e event.Event) string {
 	switch e := e.(type) {
 	case event.TaskCreated:
@@ -84,7 +84,7 @@ func (p *page) note(e event.Event) string {
 	return ""
 }
 
-// head is who speaks, and when.
+// head renders the speaker and the time.
 func (p *page) head(name string, r event.Record) markup {
 	return el("h3", name, " ", p.when(r.Time), " ", el("a", class("seq"), attr{"href", p.of("replay", "at", decimal(r.Seq))}, "#"+decimal(r.Seq)))
 }
@@ -94,7 +94,7 @@ func (p *page) message(r event.Record, e event.MessageAdded, whole bool) entry {
 	switch {
 	case event.ByPerson(r):
 		return entry{kind: "user", body: join(p.head(p.t("You"), r), p.said(m.Text(), whole, r.Seq), p.pictures(m))}
-	case m.Role == chat.Assistant && e.Model == "" && e.Blocks != nil: // it came of the person's own command
+	case m.Role == chat.Assistant && e.Model == "" && e.Blocks != nil: // the output of the user's own command
 		body := p.long(m.Text(), whole, r.Seq)
 		if s, ok := e.Blocks[0].(display.Shell); ok && s.Terminal {
 			body = join(p.blocks(e.Blocks))
@@ -121,7 +121,7 @@ func (p *page) message(r event.Record, e event.MessageAdded, whole bool) entry {
 	return entry{}
 }
 
-// saidText is how much of what was said is shown in a list.
+// saidText is the most bytes of a message in a list.
 const saidText = 64 << 10
 
 func (p *page) said(s string, whole bool, seq uint64) markup {
@@ -175,7 +175,7 @@ func (p *page) outcome(r event.Record, e event.ToolCallCompleted, whole bool) en
 		Error    string `json:"error"`
 		Diff     string `json:"diff"`
 	}
-	_ = json.Unmarshal(e.Output, &out) // what is missing is not shown
+	_ = json.Unmarshal(e.Output, &out) // missing fields are not shown
 	about := out.Error
 	if out.ExitCode != nil {
 		about = p.t("exit code %d", *out.ExitCode)
@@ -197,12 +197,12 @@ func checks(todos []event.Todo) (all display.Checklist) {
 	return all
 }
 
-// item is an entry with what belongs to it.
+// item renders an entry with the entries that belong to it.
 func item(seq uint64, e entry, more ...markup) markup {
 	return el("li", class(e.kind), attr{"id", "r" + decimal(seq)}, attr{"data-key", e.key}, attr{"data-into", e.into}, e.body, more)
 }
 
-// items are the entries of records, each with what belongs to it.
+// items renders the entries of records, each with those that belong to it.
 func (p *page) items(records []event.Record) (list []markup) {
 	var entries []entry
 	var seqs []uint64
@@ -225,7 +225,7 @@ func (p *page) items(records []event.Record) (list []markup) {
 			continue
 		}
 		if e.into != "" && len(entries) == 0 && r.Seq > 1 {
-			continue // its call stands on the page before, and it with it
+			continue // its call is on the page before, and so is this
 		}
 		entries, seqs = append(entries, e), append(seqs, r.Seq)
 	}
@@ -235,14 +235,14 @@ func (p *page) items(records []event.Record) (list []markup) {
 	return list
 }
 
-// view is a session as far as its records were read.
+// view is the state of a session after the records read so far.
 type view struct {
 	last  uint64
 	title string
 	mode  string
 	todos []event.Todo
 	open  []uip.Request
-	turn  string // the task that is being worked on
+	turn  string // the current task
 }
 
 func (v *view) add(r event.Record) {
@@ -275,16 +275,16 @@ func (v *view) add(r event.Record) {
 	}
 }
 
-// clone shares nothing that is changed with v.
+// clone returns a copy of v that shares nothing mutable.
 func (v view) clone() view {
 	v.open, v.todos = slices.Clone(v.open), slices.Clone(v.todos)
 	return v
 }
 
-// mostShown is how many records a page shows.
+// mostShown is the most records on a page.
 const mostShown = 200
 
-// read reads a session up to a record, zero for all, and keeps the newest records.
+// read reads a session up to a record, 0 for all, and returns the newest records.
 func (s *Server) read(ctx context.Context, place Place, upTo uint64) (v view, newest []event.Record, err error) {
 	if v, newest, ok := s.followed(place); ok && upTo == 0 {
 		return v, newest, nil
@@ -305,7 +305,7 @@ func (s *Server) read(ctx context.Context, place Place, upTo uint64) (v view, ne
 	return v, newest[max(0, len(newest)-mostShown):], ctx.Err()
 }
 
-// session shows the timeline.
+// session renders the timeline.
 func (p *page) session() (markup, error) {
 	if err := p.find(); err != nil {
 		return "", err
@@ -321,7 +321,7 @@ func (p *page) session() (markup, error) {
 	v, records, err := p.read(p.r.Context(), p.place, upTo)
 	damaged := p.damaged(err)
 	if len(records) > 0 && records[len(records)-1].Seq >= v.last {
-		upTo = 0 // it is the end
+		upTo = 0 // shows the end
 	}
 	p.tab, p.title = "Timeline", line(cmp.Or(v.title, p.place.Session))
 	earlier := markup("")
@@ -350,7 +350,7 @@ func (p *page) session() (markup, error) {
 	), nil
 }
 
-// state tells who works in the session, and what is to be done.
+// state renders who works in the session and the todo list.
 func (p *page) state(v view, pulse Pulse) markup {
 	who := p.t("not running")
 	switch {
@@ -384,12 +384,12 @@ func (p *page) state(v view, pulse Pulse) markup {
 	return join(parts...)
 }
 
-// still says, where the script does not run, that the page shows how things stood.
+// still warns, where scripts do not run, that the page does not update.
 func (p *page) still() markup {
 	return el("noscript", el("p", class("dim"), p.t("Without JavaScript this page does not update itself."), " ", el("a", attr{"href", p.of("")}, p.t("Reload"))))
 }
 
-// prompt is where the person says what is to be done, stops it and chooses the mode.
+// prompt renders the form to send a message, stop the turn and choose the mode.
 func (p *page) prompt(v view, pulse Pulse) markup {
 	elsewhere := pulse.Holder != "" && !pulse.Ours
 	shape, buttons, about := "free", []any{class("buttons")}, markup("")
@@ -424,7 +424,7 @@ func (p *page) prompt(v view, pulse Pulse) markup {
 		el("div", buttons...))
 }
 
-// modes is where a mode is chosen; now is the one that is chosen already.
+// modes renders the choice of mode; now is the current one.
 func (p *page) modes(now string) markup {
 	var all []markup
 	for _, name := range p.Modes {
@@ -436,7 +436,7 @@ func (p *page) modes(now string) markup {
 	return el("select", attr{"id", "mode"}, attr{"name", "mode"}, all)
 }
 
-// record shows all of one record.
+// record shows one record completely.
 func (p *page) record() (markup, error) {
 	if err := p.find(); err != nil {
 		return "", err

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// travel are the two ways to go to a record: back with the files, or on from there in
-// a new session. Each first shows what it would do.
+// travel renders the two ways to go to a record: restore its files, or fork a new session from it. Each
+// first shows what it would do.
 func (p *page) travel(at uint64) markup {
 	return el("p", class("span"),
 		p.travelForm("restore", at, el("button", p.t("Restore files…"))),
@@ -18,7 +18,7 @@ func (p *page) travelForm(what string, at uint64, parts ...any) markup {
 	return p.form(p.of(what), append([]any{number}, parts...)...)
 }
 
-// restore shows what would become of files, and brings them back once that is agreed to.
+// restore shows what would change in the files, and restores them after the user agrees.
 func (p *page) restore() (markup, error) {
 	at, sure, err := p.goal()
 	if err != nil {
@@ -34,7 +34,7 @@ func (p *page) restore() (markup, error) {
 	return p.agree("restore", at, p.t("Restore files"), join(p.blocks(plan))), nil
 }
 
-// fork says what a fork is, and begins it once that is agreed to.
+// fork describes a fork, and starts it after the user agrees.
 func (p *page) fork() (markup, error) {
 	at, sure, err := p.goal()
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *page) fork() (markup, error) {
 	return "", nil
 }
 
-// goal is the record that a form names, and whether what was shown is agreed to.
+// goal reads the record from the form, and whether the user agreed to the plan.
 func (p *page) goal() (at uint64, sure bool, err error) {
 	if err := p.find(); err != nil {
 		return 0, false, err
@@ -63,7 +63,7 @@ func (p *page) goal() (at uint64, sure bool, err error) {
 	return at, p.r.PostForm.Get("sure") == "yes", err
 }
 
-// agree shows what would be done, with the button that does it.
+// agree shows a plan with the button that carries it out.
 func (p *page) agree(what string, at uint64, name string, plan markup) markup {
 	p.tab, p.title = "Replay", name
 	return join(p.heading(), el("p", class("dim"), p.t("as of record %d", at)), el("section", attr{"id", "plan"}, plan),

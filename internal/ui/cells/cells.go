@@ -1,9 +1,8 @@
-// Package cells measures text as a terminal shows it: in grapheme clusters and
-// in columns. It knows nothing of screens and does no input or output.
+// Package cells measures text as a terminal shows it: in grapheme clusters and columns. It does no input
+// or output.
 //
-// Only colours (SGR) and links (OSC 8) are understood as escape sequences, and
-// take no room; [Cut] drops every other one, so that what passed through it
-// cannot move the cursor.
+// Escape sequences for colors (SGR) and links (OSC 8) have no width. [Cut] drops all others, so that its
+// result cannot move the cursor.
 package cells
 
 import (
@@ -19,9 +18,8 @@ const (
 	bel = '\a'
 )
 
-// Next returns the first grapheme cluster of s and its columns: 0, 1 or 2, more only for
-// letters with signs beside them. Control characters are clusters without width. s must
-// be valid UTF-8.
+// Next returns the first grapheme cluster of s and its width in columns: 0, 1 or 2, more only for
+// letters with signs beside them. Control characters are clusters of width 0. s must be valid UTF-8.
 func Next(s string) (cluster string, width int) {
 	switch {
 	case s == "":
@@ -33,9 +31,8 @@ func Next(s string) (cluster string, width int) {
 	return cluster, measured(cluster)
 }
 
-// measured is how many columns a cluster takes. Terminals give each letter and vowel
-// sign of the scripts of India and South East Asia that stands beside others its own
-// column, though they make one cluster: คำ, का.
+// measured returns the width of a cluster. In the scripts of India and South East Asia, terminals give
+// each letter and each vowel sign beside another its own column, though they are one cluster: คำ, का.
 func measured(cluster string) (width int) {
 	if first, _ := utf8.DecodeRuneInString(cluster); !besides(first) {
 		return displaywidth.String(cluster)
@@ -46,8 +43,8 @@ func measured(cluster string) (width int) {
 	return width
 }
 
-// besides reports whether r is of a script whose signs may stand beside a letter, or a sign
-// of Arabic and Syriac that the digits after it join.
+// besides reports whether r's script has signs that stand beside a letter, or r is a sign of Arabic or
+// Syriac that the following digits join.
 func besides(r rune) bool {
 	if r >= 0x600 && r < 0x900 {
 		return r <= 0x605 || r == 0x6dd || r == 0x70f || r == 0x890 || r == 0x891 || r == 0x8e2
@@ -55,7 +52,7 @@ func besides(r rune) bool {
 	return r >= 0x900 && (r < 0x10a0 || r >= 0x1700 && r < 0x1c80 || r >= 0xa800 && r < 0xaa80 || r >= 0x11000 && r < 0x12000)
 }
 
-// Columns is how many columns a text without escape sequences takes.
+// Columns returns the width of a text without escape sequences.
 func Columns(s string) (width int) {
 	if strings.IndexFunc(s, besides) < 0 {
 		return displaywidth.String(s)
@@ -73,8 +70,7 @@ func ascii(b byte) int {
 	return 1
 }
 
-// Width is how many columns s takes on one line. Escape sequences and control
-// characters take none.
+// Width returns the width of s on one line. Escape sequences and control characters have none.
 func Width(s string) (width int) {
 	s = valid(s)
 	for s != "" {
@@ -89,24 +85,23 @@ func Width(s string) (width int) {
 	return width
 }
 
-// Middle is text of at most so many columns, or twelve: dots stand for the middle of
-// a longer one.
+// Middle shortens text to the given number of columns, at least twelve. dots replace the middle.
 func Middle(text string, columns int, dots string) string {
 	if columns = max(columns, 12); Width(text) <= columns {
 		return text
 	}
 	head, used := Cut(text, columns/3)
 	end := text
-	for end != "" && Width(end) > columns-used-Width(dots) { // the longest end that fits
+	for end != "" && Width(end) > columns-used-Width(dots) { // longest suffix that fits
 		cluster, _ := Next(end)
 		end = end[len(cluster):]
 	}
 	return head + dots + end
 }
 
-// Cut is the longest start of s that fits into width columns, and the columns
-// it takes. Colours and links are kept even past the cut, so that what they
-// opened is closed; everything else that is not text is dropped.
+// Cut returns the longest prefix of s that fits into width columns, and its width. Colors and links
+// after the cut are kept, so that open ones are closed; other escape sequences and control characters
+// are dropped.
 func Cut(s string, width int) (string, int) {
 	s = valid(s)
 	var b strings.Builder
@@ -139,8 +134,8 @@ func control(cluster string) bool {
 	return r < ' ' || r >= 0x7f && r < 0xa0
 }
 
-// Escape is the length of the escape sequence that s starts with, 0 if s ends
-// before it does, and 1 for an escape character that starts none.
+// Escape returns the length of the escape sequence at the start of s: 0 if it is incomplete, 1 for an
+// escape character that starts none.
 func Escape(s string) int {
 	if len(s) < 2 {
 		return 0
@@ -150,7 +145,7 @@ func Escape(s string) int {
 	case '[':
 		from, final = 2, 0x40
 	case ']', 'P', 'X', '^', '_':
-		// No such string goes over a line end
+		// A string sequence never spans lines.
 		for i := 2; i < len(s); i++ {
 			switch {
 			case s[i] == bel:
@@ -179,7 +174,7 @@ func Escape(s string) int {
 	return 0
 }
 
-// Harmless reports whether the escape sequence seq only colours or links.
+// Harmless reports whether seq only sets colors or a link.
 func Harmless(seq string) bool { return IsColour(seq) || IsLink(seq) }
 
 // IsColour reports whether seq is an SGR sequence.

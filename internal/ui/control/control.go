@@ -1,6 +1,6 @@
-// Package control is the channel by which programs written for another agent
-// drive a session over JSON lines: requests and answers that cross freely,
-// beside the messages of [coder/internal/ui/streamjson].
+// Package control is the protocol by which programs written for another agent drive a session over JSON
+// lines: requests and responses in both directions, beside the messages of
+// [coder/internal/ui/streamjson].
 package control
 
 import (
@@ -18,7 +18,7 @@ import (
 	"coder/internal/ui/streamjson"
 )
 
-// Line is a line that the program sends.
+// Line is a line from the program.
 type Line struct {
 	Type        string          `json:"type"`
 	RequestID   json.RawMessage `json:"request_id"`
@@ -31,35 +31,35 @@ type Line struct {
 	Priority    string          `json:"priority"`
 }
 
-// Request is what a control request of the program asks for.
+// Request is a control request from the program.
 type Request struct {
 	Subtype string `json:"subtype"`
 
-	// of interrupt
+	// for interrupt
 	CancelQueued bool `json:"cancel_queued"`
-	// of set_permission_mode and set_model
+	// for set_permission_mode and set_model
 	Mode  string  `json:"mode"`
 	Model *string `json:"model"`
-	// of mcp_reconnect and mcp_toggle
+	// for mcp_reconnect and mcp_toggle
 	Server string `json:"serverName"`
 	On     bool   `json:"enabled"`
-	// of rewind_files
+	// for rewind_files
 	Said string `json:"user_message_id"`
 	Dry  bool   `json:"dry_run"`
-	// of stop_task
+	// for stop_task
 	Task string `json:"task_id"`
-	// of set_max_thinking_tokens; without a figure the settings count
+	// for set_max_thinking_tokens; nil means the settings' value
 	Thinking *int `json:"max_thinking_tokens"`
 }
 
-// Said is the message of a line: its words and its pictures. What a model cannot
-// be given stands in it as a word.
+// Said returns the text and images of the line's message. Text names content that a model cannot
+// receive.
 func (l Line) Said() (drive.Message, error) {
 	m := drive.Message{Said: orchestrator.Said{AsWritten: l.AsWritten}, ID: l.UUID, Soon: l.Priority == "now" || l.Priority == "next"}
 	var message struct {
 		Content json.RawMessage `json:"content"`
 	}
-	_ = json.Unmarshal(l.Message, &message) // what is no object has no content
+	_ = json.Unmarshal(l.Message, &message) // a message that is not an object has no content
 	whose := chat.Typed
 	if l.AsWritten {
 		whose = chat.Composed
@@ -110,13 +110,13 @@ func (l Line) Said() (drive.Message, error) {
 	return m, nil
 }
 
-// Channel is the way back to the program.
+// Channel sends messages to the program.
 type Channel struct {
-	Put  func(line any) error // writes a line among the others
-	Root string               // the workspace: paths the program is told are full
-	// Asks says that the program wants to decide about calls.
+	Put  func(line any) error // writes a line between the others
+	Root string               // the workspace, to make paths absolute
+	// Asks is set if the program wants to decide about calls.
 	Asks atomic.Bool
-	// Change takes what the program changes about permissions beside its answer.
+	// Change applies a permission change that the program makes along with its answer.
 	Change func(Update)
 
 	requests drive.Requests
@@ -134,9 +134,8 @@ type answerBody struct {
 	Error     string          `json:"error,omitempty"`
 }
 
-// Reply answers a request of the program: with what it asked for, or with the
-// error that kept it from getting it. A line that is no request is answered
-// under no id.
+// Reply responds to the program's request with a payload or an error. A response to a line that is not a
+// request has no id.
 func (c *Channel) Reply(id json.RawMessage, payload any, err error) error {
 	if len(id) == 0 {
 		id = json.RawMessage(`""`)
@@ -150,7 +149,7 @@ func (c *Channel) Reply(id json.RawMessage, payload any, err error) error {
 	return c.Put(answerLine{"control_response", answerBody{Subtype: "success", RequestID: id, Response: payload}})
 }
 
-// Answer takes an answer of the program.
+// Answer delivers a response from the program.
 func (c *Channel) Answer(l Line) error {
 	var r struct {
 		Subtype   string          `json:"subtype"`
@@ -171,13 +170,13 @@ func (c *Channel) Answer(l Line) error {
 	return nil
 }
 
-// errRefused is an answer that says only that there is none.
+// errRefused is an error response without a message.
 var errRefused = errors.New("the program answered with an error")
 
-// Close says that the program sends no more.
+// Close means that the program sends no more messages.
 func (c *Channel) Close() { c.requests.Close() }
 
-// ask puts a request to the program and reads its answer.
+// ask sends the program a request and decodes the response.
 func (c *Channel) ask(ctx context.Context, request, into any) error {
 	type line struct {
 		Type    string `json:"type"`
@@ -193,13 +192,13 @@ func (c *Channel) ask(ctx context.Context, request, into any) error {
 	return err
 }
 
-// Hook has the program run one of its functions on an event.
+// Hook asks the program to run one of its hook functions for an event.
 func (c *Channel) Hook(ctx context.Context, id string, input json.RawMessage) (output json.RawMessage, err error) {
 	var about struct {
 		Call  string `json:"tool_use_id"`
 		Event string `json:"hook_event_name"`
 	}
-	_ = json.Unmarshal(input, &about) // an event that is about no call has none
+	_ = json.Unmarshal(input, &about) // an event without a call has no id
 	request := struct {
 		Subtype string          `json:"subtype"`
 		ID      string          `json:"callback_id"`
@@ -213,12 +212,12 @@ func (c *Channel) Hook(ctx context.Context, id string, input json.RawMessage) (o
 	case errors.Is(err, streamjson.ErrTooLong):
 		return nil, bash.ErrTooLarge
 	case errors.Is(err, drive.ErrGone) && about.Event == "SessionEnd":
-		return json.RawMessage("{}"), nil // who ended the session need not hear of it
+		return json.RawMessage("{}"), nil // a program that ended the session need not run the hook
 	}
 	return output, err
 }
 
-// Relay passes a message on to an MCP server that is a part of the program.
+// Relay forwards a message to an MCP server inside the program.
 func (c *Channel) Relay(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
 	request := struct {
 		Subtype string          `json:"subtype"`

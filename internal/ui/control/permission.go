@@ -18,10 +18,10 @@ import (
 	"coder/internal/ui/streamjson"
 )
 
-// via is how answers that come by the channel stand on record.
+// via names the channel in the records of its answers.
 const via = "stdin"
 
-// Update is a change of permissions, as the program offers it or takes it.
+// Update is a permission change, offered by coder or made by the program.
 type Update struct {
 	Type        string   `json:"type"`
 	Rules       []Rule   `json:"rules,omitempty"`
@@ -31,7 +31,7 @@ type Update struct {
 	Destination string   `json:"destination,omitempty"`
 }
 
-// Rule is about a tool, or certain uses of it.
+// Rule allows, asks for or denies a tool or certain calls of it.
 type Rule struct {
 	Tool string `json:"toolName"`
 	On   string `json:"ruleContent,omitempty"`
@@ -46,8 +46,8 @@ type permission struct {
 	Reason      string          `json:"decision_reason,omitempty"`
 	Title       string          `json:"title,omitempty"`
 	Agent       string          `json:"agent_id,omitempty"`
-	Diff        string          `json:"diff,omitempty"`  // of a change of several hunks
-	Hunks       int             `json:"hunks,omitempty"` // how many of them there are, if some can be taken
+	Diff        string          `json:"diff,omitempty"`  // for a change with several hunks
+	Hunks       int             `json:"hunks,omitempty"` // number of hunks, if some can be accepted
 }
 
 type decision struct {
@@ -56,13 +56,13 @@ type decision struct {
 	Updates   []Update        `json:"updatedPermissions"`
 	Message   string          `json:"message"`
 	Interrupt bool            `json:"interrupt"`
-	Hunks     []int           `json:"hunks"` // with allow: only these
+	Hunks     []int           `json:"hunks"` // with allow: the accepted hunks
 }
 
-// Person is who answers questions: the program, where it wants to.
+// Person returns the Interactor that asks the program, if it wants to decide.
 func (c *Channel) Person() uip.Interactor { return drive.Asker(c.decide) }
 
-// decide puts one question to the program.
+// decide asks the program one question.
 func (c *Channel) decide(ctx context.Context, q uip.Request) (uip.Response, error) {
 	if !c.Asks.Load() {
 		return uip.Response{}, drive.ErrGone
@@ -121,14 +121,14 @@ func (c *Channel) decide(ctx context.Context, q uip.Request) (uip.Response, erro
 		var said struct {
 			Answers map[string]string `json:"answers"`
 		}
-		_ = json.Unmarshal(d.Input, &said) // what is no answer dismisses the question
+		_ = json.Unmarshal(d.Input, &said) // an invalid answer dismisses the question
 		a = events.Answers(q, said.Answers)
 		a.Via = via
 	}
 	return a, nil
 }
 
-// refusal is the program's no.
+// refusal converts the program's denial.
 func refusal(q uip.Request, d decision) uip.Response {
 	a := uip.Response{Via: via, Comment: d.Message, Stop: d.Interrupt}
 	_, _, leaves := events.LeavesPlan(q)
@@ -143,11 +143,11 @@ func refusal(q uip.Request, d decision) uip.Response {
 	return a
 }
 
-// destinations are how far what is remembered reaches, in the program's words.
+// destinations maps the options to the program's words for their scope.
 var destinations = map[string]string{uip.Session: "session", uip.Below: "session", uip.Always: "localSettings"}
 
-// suggestions are the ways to say yes that are remembered, as changes the program
-// may send back or keep as rules of its own: those that no rule can say are none.
+// suggestions returns the approvals that would be remembered, as changes that the program may send back
+// or save as its own rules. An approval that no rule can express is left out.
 func suggestions(q uip.Request) []Update {
 	all := []Update{}
 	for _, o := range q.Options {
@@ -158,7 +158,7 @@ func suggestions(q uip.Request) []Update {
 	return all
 }
 
-// suggestion is an option as a change of permissions.
+// suggestion converts an option to a permission change.
 func suggestion(o uip.Option) (u Update, ok bool) {
 	to, remembered := destinations[o.ID]
 	if !remembered || len(o.Rules) == 0 {
@@ -173,8 +173,8 @@ func suggestion(o uip.Option) (u Update, ok bool) {
 	return u, true
 }
 
-// apply takes the changes that come with a yes: those that were offered are ways
-// to say it, the others are made.
+// apply applies the changes sent with an approval: a change that was offered selects its option, the
+// others are made.
 func (c *Channel) apply(q uip.Request, updates []Update, a *uip.Response) {
 	options := make(map[string]bool)
 	for _, u := range updates {
@@ -189,14 +189,14 @@ func (c *Channel) apply(q uip.Request, updates []Update, a *uip.Response) {
 		}
 	}
 	for _, widest := range []string{uip.Always, uip.Below, uip.Session} {
-		if options[widest] && a.Args == nil { // other arguments are not what was offered to be remembered
+		if options[widest] && a.Args == nil { // an approval of other arguments is not remembered
 			a.Option = widest
 			break
 		}
 	}
 }
 
-// same reports whether two texts are the same JSON.
+// same reports whether two texts are equal as JSON.
 func same(a, b json.RawMessage) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)

@@ -1,7 +1,6 @@
-// Package drive is what every way for a program to drive a session has in
-// common: what the program says is taken one after the other, a turn can be
-// stopped, and questions to the program are answered in any order, or by nobody
-// once it is gone.
+// Package drive is the common part of the faces for programs: it runs the program's messages in order,
+// can stop a turn, and asks the program questions that it may answer in any order. If the program is
+// gone, questions stay unanswered.
 package drive
 
 import (
@@ -13,24 +12,23 @@ import (
 	"coder/internal/core/chat"
 )
 
-// Message is something that the program says in the person's place.
+// Message is a message from the program, which acts for the user.
 type Message struct {
 	orchestrator.Said
-	ID string // the program's own, if it has one
-	// Soon says that a turn which runs takes it up between its steps, where it is
-	// words alone. Otherwise it waits for a turn of its own.
+	ID string // the program's id, if any
+	// Soon lets a running turn read the message between its steps, if it is only text. Otherwise the message
+	// gets its own turn.
 	Soon bool
-	// Do, if set, is done when it is the message's turn, and nothing else of it
-	// counts.
+	// Do, if set, runs instead of a turn; the other fields are ignored.
 	Do func(context.Context) error
 }
 
-// Queue runs what a program says, one message at a time. Its methods may be
-// called by several goroutines. Use [NewQueue].
+// Queue runs a program's messages one at a time. Its methods are safe for concurrent use. Use
+// [NewQueue].
 type Queue struct {
 	mu      sync.Mutex // guards the fields below
 	waiting []Message
-	stop    context.CancelFunc // ends the turn that runs; nil if none does
+	stop    context.CancelFunc // stops the running turn; nil if none runs
 	closed  bool
 	news    chan struct{} // closed when one of the fields has changed
 }
@@ -38,7 +36,7 @@ type Queue struct {
 // NewQueue returns an empty Queue.
 func NewQueue() *Queue { return &Queue{news: make(chan struct{})} }
 
-// change does something to the queue, and says so.
+// change runs do under the lock and wakes the waiters.
 func (q *Queue) change(do func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -47,13 +45,13 @@ func (q *Queue) change(do func()) {
 	q.news = make(chan struct{})
 }
 
-// Add takes a message.
+// Add queues a message.
 func (q *Queue) Add(m Message) { q.change(func() { q.waiting = append(q.waiting, m) }) }
 
-// Finish says that no more messages come. Those that wait are still run.
+// Finish closes the queue. Waiting messages still run.
 func (q *Queue) Finish() { q.change(func() { q.closed = true }) }
 
-// Interrupt stops the turn that runs, and reports whether one does.
+// Interrupt stops the running turn, and reports whether one was running.
 func (q *Queue) Interrupt() (running bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,20 +62,20 @@ func (q *Queue) Interrupt() (running bool) {
 	return true
 }
 
-// State tells whether a turn runs, and how many messages wait.
+// State reports whether a turn is running and how many messages wait.
 func (q *Queue) State() (running bool, waiting int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.stop != nil, len(q.waiting)
 }
 
-// Drop forgets the messages that wait, and tells which they are.
+// Drop removes and returns the waiting messages.
 func (q *Queue) Drop() (waited []Message) {
 	q.change(func() { waited, q.waiting = q.waiting, nil })
 	return waited
 }
 
-// Soon is the words that the running turn may take up now.
+// Soon removes and returns the messages that the running turn may read now.
 func (q *Queue) Soon() (words []chat.Words) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -92,7 +90,7 @@ func (q *Queue) Soon() (words []chat.Words) {
 	return words
 }
 
-// Serve runs each message by turn, until no more come, ctx ends, or turn has an error.
+// Serve runs the messages in order until the queue is closed and empty, ctx ends or turn fails.
 func (q *Queue) Serve(ctx context.Context, turn func(context.Context, Message) error) error {
 	for {
 		m, ok := q.next(ctx)

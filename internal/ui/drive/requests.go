@@ -10,11 +10,10 @@ import (
 	"coder/internal/core/uip"
 )
 
-// ErrGone reports that the program which would have to answer is gone.
+// ErrGone reports that the program that should answer is gone.
 var ErrGone = errors.New("the program driving the session is gone")
 
-// Requests are those put to the program and not answered yet. The zero value is
-// ready to use.
+// Requests are the open requests to the program. The zero value is ready to use.
 type Requests struct {
 	mu   sync.Mutex // guards the fields below
 	last int
@@ -27,8 +26,8 @@ type answer struct {
 	err  error
 }
 
-// Do sends a request under an id of its own and waits for its answer. If ctx ends
-// first the request is withdrawn.
+// Do sends a request under a new id and waits for the response. If ctx ends first it withdraws the
+// request.
 func (r *Requests) Do(ctx context.Context, send, withdraw func(id string) error) (json.RawMessage, error) {
 	id, reply, err := r.begin()
 	if err != nil {
@@ -70,8 +69,8 @@ func (r *Requests) end(id string) {
 	delete(r.open, id)
 }
 
-// Answer takes an answer, and reports whether there ever was such a request. One that
-// nobody waits for any more is passed over.
+// Answer delivers a response and reports whether the request exists. A response that nothing waits for
+// any more is ignored.
 func (r *Requests) Answer(id string, text json.RawMessage, err error) (known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +82,7 @@ func (r *Requests) Answer(id string, text json.RawMessage, err error) (known boo
 	return bad == nil && n > 0 && n <= r.last
 }
 
-// Close says that the program answers no more.
+// Close means that the program answers no more.
 func (r *Requests) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,11 +93,11 @@ func (r *Requests) Close() {
 	}
 }
 
-// sentKey is where a context holds what is to be called once a request is out.
+// sentKey is the context key of the function to call once a request is sent.
 type sentKey struct{}
 
-// Asker asks by one question at a time: the parts of a card of calls are put side
-// by side, in their order. Where the program is gone there is nobody to ask.
+// Asker returns an Interactor that asks with one, a question at a time: it asks the parts of a card
+// concurrently, in order. If the program is gone, nobody is asked.
 func Asker(one func(context.Context, uip.Request) (uip.Response, error)) uip.Interactor {
 	put := func(ctx context.Context, q uip.Request) (uip.Response, error) {
 		a, err := one(ctx, q)
@@ -119,7 +118,7 @@ func Asker(one func(context.Context, uip.Request) (uip.Response, error)) uip.Int
 			out := make(chan struct{})
 			sent := sync.OnceFunc(func() { close(out) })
 			asking.Go(func() {
-				defer sent() // it may not come to that
+				defer sent() // if the request is never sent
 				all.Parts[i], errs[i] = put(context.WithValue(ctx, sentKey{}, sent), part)
 			})
 			<-out

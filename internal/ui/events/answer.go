@@ -11,20 +11,20 @@ import (
 	"coder/internal/core/uip"
 )
 
-// Questions are what q asks, in the form that programs know it in.
+// Questions returns the questions of q in the programs' form.
 func Questions(q uip.Request) any { return questionsOf(q) }
 
-// LeavesPlan reports whether q asks how to go on from a plan, and tells the plan.
+// LeavesPlan reports whether q asks to leave plan mode, and returns the plan.
 func LeavesPlan(q uip.Request) (plan, path string, ok bool) {
 	return planText(q), q.Display.Metadata["planFilePath"], leavesPlan(q)
 }
 
-// Answers is the answer to q that answers give to its questions, by their words.
+// Answers converts answers, by the text of their question, to an answer to q.
 func Answers(q uip.Request, answers map[string]string) uip.Response {
 	a := uip.Response{ID: q.ID}
 	if len(q.Parts) == 0 {
 		one := answers[questionOf(q)]
-		if len(answers) == 1 && one == "" { // there is but one question
+		if len(answers) == 1 && one == "" { // there is only one question
 			for _, only := range answers {
 				one = only
 			}
@@ -37,8 +37,7 @@ func Answers(q uip.Request, answers map[string]string) uip.Response {
 	return a
 }
 
-// choose is the answer to one question: the option of that label or id, or the
-// words.
+// choose returns the answer to one question: the option with that label or id, otherwise the text.
 func choose(q uip.Request, answer string) uip.Response {
 	for _, o := range q.Options {
 		if strings.EqualFold(answer, o.Label) || strings.EqualFold(answer, labelOf(q, o)) || answer == o.ID {
@@ -48,19 +47,18 @@ func choose(q uip.Request, answer string) uip.Response {
 	return uip.Response{ID: q.ID, Input: answer, Dismissed: answer == ""}
 }
 
-// Reply is an answer in the words of Sema.
+// Reply is an answer in Sema's form.
 type Reply struct {
 	Event string          `json:"event"`
 	Data  json.RawMessage `json:"data"`
 }
 
-// errNotAsked reports an answer to something that is not open.
+// errNotAsked reports an answer to a question that is not open.
 var errNotAsked = errors.New("no such question is open")
 
-// Answer reads r as the answer to the question that is open, whose parts may be
-// answered by one reply each, the first about the tool that it names. One that
-// names another tool, or another question, is late and answers nothing. It reports
-// whether q is wholly answered by now.
+// Answer reads r as an answer to the open question. Its parts may be answered by one reply each, the
+// first about the tool that it names. A reply that names another tool or question is late and ignored.
+// Answer reports whether q is completely answered.
 func (r Reply) Answer(q uip.Request, so *uip.Response) (whole bool, err error) {
 	var data struct {
 		Tool     string            `json:"toolName"`
@@ -100,8 +98,7 @@ func (r Reply) Answer(q uip.Request, so *uip.Response) (whole bool, err error) {
 	return false, fmt.Errorf("%s: %w", r.Event, errNotAsked)
 }
 
-// permitted is Sema's word on a call: other words than its own are a no, and
-// advice.
+// permitted converts Sema's answer for a call: text other than its options is a refusal with advice.
 func permitted(q uip.Request, selected string) uip.Response {
 	a := uip.Response{ID: q.ID, Option: uip.Reject}
 	switch selected {

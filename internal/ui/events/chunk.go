@@ -2,12 +2,11 @@ package events
 
 import "fmt"
 
-// A chunk is a growing text told piece by piece, each time with all of it so
-// far. It keeps the line itself: what was escaped once stays in place and only
-// the new piece is encoded, so a piece costs us what the piece costs, however
-// long the text has become (the writer still gets all of it).
+// chunk is a growing text, sent piece by piece, each time with all of the text so far. It keeps the
+// encoded line and encodes only the new piece, so that our cost for a piece does not grow with the text
+// (the writer still receives all of it).
 type chunk struct {
-	line []byte // up to and including the content, without its closing quote
+	line []byte // up to and including the content, without the closing quote
 	open int    // length of line while the content is empty
 }
 
@@ -16,10 +15,10 @@ func newChunk(name string) chunk {
 	return chunk{line: line, open: len(line)}
 }
 
-// reset begins a new text.
+// reset starts a new text.
 func (c *chunk) reset() { c.line = c.line[:c.open] }
 
-// grow adds piece and tells it. Pieces are whole runes.
+// grow appends piece and writes the text. Pieces are whole runes.
 func (c *chunk) grow(out *lines, piece string) error {
 	out.buf.Reset()
 	if err := out.enc.Encode(piece); err != nil {

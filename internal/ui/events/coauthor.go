@@ -11,15 +11,15 @@ import (
 	"coder/internal/core/event"
 )
 
-// coauthor shows domain and audit records as CoAuthor's rows, messages as rows
-// of its conversation store, and the rest as messages of its interface bus. A
-// row has an id; a bus message has only type and payload.
+// coauthor shows domain and audit records as CoAuthor's rows, messages as rows of its conversation
+// store, and the rest as messages of its interface bus. A row has an id; a bus message has only type and
+// payload.
 type coauthor struct {
 	out       *lines
-	agents    map[string]string           // who works on a task
+	agents    map[string]string           // the agent of each task
 	said      map[string]int              // messages of a task so far
 	streaming map[string]bool             // tasks whose reply is arriving
-	inputs    map[callKey]json.RawMessage // calls asked for and not yet answered
+	inputs    map[callKey]json.RawMessage // unanswered calls
 }
 
 func (c *coauthor) show(r event.Record) error {
@@ -45,7 +45,7 @@ func (c *coauthor) show(r event.Record) error {
 		said := e.Message.Reasoning()
 		m := obj{"role", e.Message.Role, "content", content}.
 			and(len(calls) > 0, "toolCalls", calls).and(said != "", "reasoning", said).and(answered != "", "toolCallId", answered)
-		return c.out.put(obj{"id", rowID(r), "taskId", r.Task, "index", index, "message", m, "createdAt", r.Time}) // counted from 0, among those shown of its task
+		return c.out.put(obj{"id", rowID(r), "taskId", r.Task, "index", index, "message", m, "createdAt", r.Time}) // counted from 0 among the messages shown of its task
 	case event.LocalAdded:
 		kind := "text"
 		if e.Failed {
@@ -57,7 +57,7 @@ func (c *coauthor) show(r event.Record) error {
 	case event.TaskCreated:
 		c.agents[r.Task] = e.AgentID
 	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
-		defer func() { // what was only of use while the task ran
+		defer func() { // only needed while the task runs
 			delete(c.agents, r.Task)
 			delete(c.said, r.Task)
 			delete(c.streaming, r.Task)
@@ -67,7 +67,7 @@ func (c *coauthor) show(r event.Record) error {
 		return c.row(r, object(e.Payload))
 	case event.ToolCallRequested:
 		c.inputs[callKey{r.Task, e.CallID}] = e.Input
-		return c.row(r, obj{ // CoAuthor has no key for effects, verdict and who decided
+		return c.row(r, obj{ // CoAuthor has no key for effects, verdict and decider
 			"toolCallId", e.CallID, "toolName", e.Tool, "authorActorId", e.Author, "taskId", e.TaskID, "input", object(e.Input), "timestamp", e.Timestamp,
 		})
 	}
@@ -104,11 +104,11 @@ func (c *coauthor) show(r event.Record) error {
 		}
 		return c.output(r, kind, e.Text)
 	}
-	return nil // CoAuthor's bus has no word for the rest
+	return nil // CoAuthor's bus has no word for the others
 }
 
-// row writes a stored event. Its id is unique among all sessions; its seq orders
-// the rows of a session, not only those of its stream.
+// row writes a stored event. The id is unique among all sessions; seq orders the rows of a session, not
+// only those of its stream.
 func (c *coauthor) row(r event.Record, payload any) error {
 	name, _ := event.Name(r.Event)
 	return c.rowNamed(r, name, payload)

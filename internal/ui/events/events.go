@@ -1,9 +1,8 @@
-// Package events is the face for programs: it writes what happens in a session
-// as JSON, one object per line, in the vocabulary asked for. Every record is
-// written out whole before the next one is looked at, with one Write per line,
-// so a reader sees a line as soon as it is true and never half of it.
+// Package events is the face for programs: it writes a session's events as JSON, one object per line, in
+// the chosen vocabulary. It writes each record completely before the next, with one Write per line, so
+// that a reader sees a line as soon as it is true and never half of it.
 //
-// docs/reference/events.md lists every line there can be.
+// docs/reference/events.md lists every line.
 package events
 
 import (
@@ -21,15 +20,14 @@ import (
 // View is a vocabulary.
 type View string
 
-// The three vocabularies: our own records, the events of Sema, the rows and
-// interface messages of CoAuthor.
+// The vocabularies: coder's own records, Sema's events, and CoAuthor's rows and interface messages.
 const (
 	Native   View = "native"
 	Sema     View = "sema"
 	CoAuthor View = "coauthor"
 )
 
-// ParseView reads the name of a view.
+// ParseView parses the name of a view.
 func ParseView(s string) (View, error) {
 	switch v := View(s); v {
 	case Native, Sema, CoAuthor:
@@ -40,7 +38,7 @@ func ParseView(s string) (View, error) {
 
 // Renderer is an [event.Sink] that writes lines. Use [New].
 type Renderer struct {
-	mu   sync.Mutex // held while a record is shown
+	mu   sync.Mutex // held while a record is written
 	show func(event.Record) error
 }
 
@@ -65,17 +63,17 @@ func New(w io.Writer, view View) *Renderer {
 	return &Renderer{show: native{out}.show}
 }
 
-// Emit writes the lines that r gives rise to: none, one or several.
+// Emit writes the lines for r: none, one or several.
 func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.show(rec)
 }
 
-// obj is a JSON object: its keys in the order of the wire, each before its value.
+// obj is a JSON object: keys and values alternate, in the order written.
 type obj []any
 
-// and is o with one more member, if it is there.
+// and returns o with another member if there is true.
 func (o obj) and(there bool, key string, v any) obj {
 	if there {
 		return append(o, key, v)
@@ -83,7 +81,7 @@ func (o obj) and(there bool, key string, v any) obj {
 	return o
 }
 
-// MarshalJSON writes o where it is part of something else.
+// MarshalJSON encodes o as part of another value.
 func (o obj) MarshalJSON() ([]byte, error) {
 	out := newLines(nil)
 	err := out.add(o)
@@ -94,7 +92,7 @@ func (o obj) MarshalJSON() ([]byte, error) {
 type lines struct {
 	w   io.Writer
 	buf bytes.Buffer
-	enc *json.Encoder // into buf
+	enc *json.Encoder // encodes into buf
 }
 
 func newLines(w io.Writer) *lines {
@@ -119,7 +117,7 @@ func (l *lines) add(v any) error {
 	o, ok := v.(obj)
 	if !ok {
 		err := l.enc.Encode(v)
-		l.buf.Truncate(max(0, l.buf.Len()-1)) // the line break
+		l.buf.Truncate(max(0, l.buf.Len()-1)) // the newline
 		return err
 	}
 	before := byte('{')

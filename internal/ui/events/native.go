@@ -5,8 +5,7 @@ import (
 	"coder/internal/core/event"
 )
 
-// native shows records as the logs keep them, and transient sights in the same
-// envelope without a seq.
+// native shows records as the logs have them, and transient events in the same envelope without a seq.
 type native struct{ out *lines }
 
 func (n native) show(r event.Record) error {
@@ -22,9 +21,9 @@ func (n native) show(r event.Record) error {
 	return n.out.write(append(line, '\n'))
 }
 
-const sightVersion = 1 // grows when a payload changes its meaning
+const sightVersion = 1 // increases when a payload changes its meaning
 
-// payloadOf gives the wire name and payload of a transient event.
+// payloadOf returns the wire name and payload of a transient event.
 func payloadOf(e event.Event) (string, obj) {
 	switch e := e.(type) {
 	case event.SessionOpened:

@@ -10,30 +10,30 @@ import (
 	"coder/internal/core/uip"
 )
 
-// sema tells a session in the events of Sema. Three rules shape it:
+// sema shows a session as Sema's events. Three rules shape it:
 //
 //   - Every reply of the main agent is followed by one conversation:usage,
-//     with the numbers of the ContextUsed that comes right after it, else the
-//     provider's own.
+//     with the numbers of the ContextUsed right after it, otherwise the
+//     provider's.
 //   - A turn ends with message:complete and then state:update idle. So the
-//     message:complete of a reply without tool calls waits until it is known
-//     whether the conversation goes on: its usage, and the check that may
-//     follow an edit, come before it.
+//     message:complete of a reply without tool calls is held until it is known
+//     whether the conversation continues: its usage, and a check after an
+//     edit, come before it.
 //   - Every tool call ends in one tool:execution:complete or :error.
 type sema struct {
 	out           *lines
-	text, thought chunk                  // the main agent's reply as it arrives
-	children      map[string]bool        // tasks that belong to another task
-	calls         map[callKey]*semaCall  // those of the tasks that run
-	asked         map[string]uip.Request // questions nobody has answered, by id
+	text, thought chunk                  // the main agent's arriving reply
+	children      map[string]bool        // child tasks
+	calls         map[callKey]*semaCall  // calls of running tasks
+	asked         map[string]uip.Request // open questions by id
 
-	owed *owed // the usage of the main agent's last reply, not yet told
-	held obj   // a reply without tool calls, not yet told
+	owed *owed // unsent usage of the main agent's last reply
+	held obj   // unsent reply without tool calls
 	used event.ContextUsed
 
-	half, stopped bool // this turn has had half a reply; an interruption
+	half, stopped bool // this turn had a partial reply; an interruption
 
-	busy, running bool // the program; the main task
+	busy, running bool // whether the program, and the main task, is running
 	state         string
 }
 
@@ -41,16 +41,16 @@ type callKey struct{ task, id string }
 
 type semaCall struct {
 	name         string
-	told         bool // its end has been told
-	done, failed bool // its end is on record, and was a failure
+	told         bool // its end was sent
+	done, failed bool // its end is on record; it failed
 }
 
-// owed is a usage; nil if the provider did not say.
+// owed is a usage; nil if the provider reported none.
 type owed struct{ usage *chat.Usage }
 
 func (s *sema) put(name string, data any) error { return s.out.put(obj{"event", name, "data", data}) }
 
-// mainAgent is the agentId of whoever is not a subagent.
+// mainAgent is the agentId of every agent that is not a subagent.
 const mainAgent = "main"
 
 func (s *sema) agent(r event.Record) string {
@@ -70,7 +70,7 @@ func (s *sema) show(r event.Record) error {
 	if err := s.tellUsage(nil); err != nil {
 		return err
 	}
-	switch r.Event.(type) { // the turn did not end with the reply that is held
+	switch r.Event.(type) { // the turn did not end with the held reply
 	case event.TextDelta, event.ReasoningDelta, event.Retrying, event.MessageAdded, event.Interrupted,
 		event.TaskStarted, event.TaskFailed, event.SessionOpened:
 		if s.main(r) {
@@ -156,11 +156,10 @@ func (s *sema) show(r event.Record) error {
 		}
 		return s.put("compact:exec", obj{"tokenBefore", e.TokensBefore, "tokenCompact", e.TokensAfter, "compactRate", rate})
 	}
-	return nil // Sema has no word for the rest
+	return nil // Sema has no word for the others
 }
 
-// void takes back what was shown of a reply that is asked for again: the
-// content so far is nothing.
+// void withdraws the part of a reply that is requested again: the content so far becomes empty.
 func (s *sema) void(r event.Record) error {
 	if !s.main(r) {
 		return nil
@@ -201,7 +200,7 @@ func (s *sema) reply(r event.Record, e event.MessageAdded) error {
 	return nil
 }
 
-// release tells the reply that is held, if there is one.
+// release sends the held reply, if any.
 func (s *sema) release() error {
 	if s.held == nil {
 		return nil
@@ -211,7 +210,7 @@ func (s *sema) release() error {
 	return s.put("message:complete", m)
 }
 
-// object is raw, or the empty object if there is nothing.
+// object returns raw, or an empty object if raw is empty.
 func object(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return json.RawMessage("{}")
@@ -219,8 +218,8 @@ func object(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// tellUsage tells the usage of the last reply, if that is still owed; now holds
-// the numbers that came right after it, if there were any.
+// tellUsage sends the usage of the last reply, if still unsent; now has the numbers right after it, if
+// any.
 func (s *sema) tellUsage(now *event.ContextUsed) error {
 	if s.owed == nil {
 		return nil
@@ -241,14 +240,14 @@ func (s *sema) tokens() obj {
 	return obj{"useTokens", s.used.Used, "maxTokens", s.used.Max, "promptTokens", s.used.Prompt}
 }
 
-// begin gets to know a tool call. Some models use an id again in a later reply.
+// begin registers a tool call. Some models reuse an id in a later reply.
 func (s *sema) begin(r event.Record, id, name string) *semaCall {
 	c := &semaCall{name: name}
 	s.calls[callKey{r.Task, id}] = c
 	return c
 }
 
-// call finds what is known of a tool call, or begins to know it.
+// call returns the state of a tool call, registering it if new.
 func (s *sema) call(r event.Record, id, name string) *semaCall {
 	if c := s.calls[callKey{r.Task, id}]; c != nil {
 		return c
@@ -265,15 +264,15 @@ func (s *sema) toolFinished(r event.Record, e event.ToolFinished) error {
 	if e.Failed || e.Denied {
 		content := contentOf(e.Show, "")
 		if content == "" {
-			content = e.Result.Complaint() // nothing was shown, as of a command that was interrupted
+			content = e.Result.Complaint() // nothing was shown, as for an interrupted command
 		}
 		return s.ended(r, true, e.Tool, e.Title, "", content)
 	}
 	return s.ended(r, false, e.Tool, e.Title, e.Summary, contentOf(e.Show, e.Result.Text))
 }
 
-// result closes a call. If nobody saw it finish, as in the logs of an earlier
-// run, the audit record tells how it ended.
+// result closes a call. If its finish was not seen, as in the logs of an earlier run, the audit record
+// shows how it ended.
 func (s *sema) result(r event.Record, res chat.ToolResult) error {
 	c := s.calls[callKey{r.Task, res.CallID}]
 	if c == nil || c.told || !c.done {
@@ -286,7 +285,7 @@ func (s *sema) result(r event.Record, res chat.ToolResult) error {
 	return s.ended(r, false, c.name, "", "", res.Text)
 }
 
-// ended tells how a call ended. A failure has no summary.
+// ended sends how a call ended. A failure has no summary.
 func (s *sema) ended(r event.Record, failed bool, tool, title, summary string, content any) error {
 	name := "tool:execution:complete"
 	if failed {
@@ -295,7 +294,7 @@ func (s *sema) ended(r event.Record, failed bool, tool, title, summary string, c
 	return s.put(name, obj{"agentId", s.agent(r), "toolName", tool, "title", title}.and(!failed, "summary", summary).and(true, "content", content))
 }
 
-// contentOf is b as Sema shows it, text or a diff; text if there is no b.
+// contentOf returns b in Sema's form, text or a diff, or text if b is nil.
 func contentOf(b display.Block, text string) any {
 	switch b := b.(type) {
 	case display.Text:
@@ -310,7 +309,7 @@ func contentOf(b display.Block, text string) any {
 	return text
 }
 
-// forget drops what was only of use while task ran.
+// forget drops what is only needed while task runs.
 func (s *sema) forget(task string) {
 	maps.DeleteFunc(s.calls, func(k callKey, _ *semaCall) bool { return k.task == task })
 	maps.DeleteFunc(s.asked, func(_ string, q uip.Request) bool { return q.TaskID == task })

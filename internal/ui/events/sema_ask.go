@@ -12,18 +12,18 @@ import (
 	"coder/internal/core/uip"
 )
 
-// The two ways out of plan mode, which are also the ids of their options.
+// The two ways to leave plan mode, which are also their option ids.
 const (
 	startEditing = "startEditing"
 	clearContext = "clearContextAndStart"
 )
 
-// requested tells a question by its purpose: leave for a call, the way out of
-// plan mode, or anything else.
+// requested sends a question according to its purpose: leave for a call, the way out of plan mode, or
+// any other.
 func (s *sema) requested(r event.Record, q uip.Request) error {
 	s.asked[q.ID] = q
 	switch {
-	case q.Purpose == uip.ConfirmRiskyAction: // a card of several calls is that many questions
+	case q.Purpose == uip.ConfirmRiskyAction: // a card of several calls becomes one question each
 		for _, part := range partsOf(q) {
 			if err := s.put("tool:permission:request", obj{
 				"agentId", s.agent(r), "toolName", s.toolOf(r, part), "title", part.Display.Title,
@@ -52,7 +52,7 @@ func (s *sema) responded(r event.Record, a uip.Response) error {
 		}
 		return nil
 	case !known && semaOption[a.Option] == "":
-		return nil // asked before this view was opened; it cannot say what about
+		return nil // asked before this view opened, so its subject is unknown
 	case !known, q.Purpose == uip.ConfirmRiskyAction:
 		return s.put("tool:permission:response", obj{"toolName", s.toolOf(r, q), "selected", selection(a)})
 	case leavesPlan(q):
@@ -64,7 +64,7 @@ func (s *sema) responded(r event.Record, a uip.Response) error {
 	return s.put("ask:question:response", obj{"agentId", s.agent(r), "answers", answersOf(q, a)})
 }
 
-// partsOf are the parts of a question, or the question that has none.
+// partsOf returns the parts of a question, or the question itself if it has none.
 func partsOf(q uip.Request) []uip.Request {
 	if len(q.Parts) == 0 {
 		return []uip.Request{q}
@@ -72,7 +72,7 @@ func partsOf(q uip.Request) []uip.Request {
 	return q.Parts
 }
 
-// semaOption is Sema's word for an option of a [uip.Confirm] request.
+// semaOption maps the options of a [uip.Confirm] request to Sema's words.
 var semaOption = map[string]string{uip.Approve: "agree", uip.Always: "allow", uip.Reject: "refuse"}
 
 func permissionOptions(q uip.Request) map[string]string {
@@ -85,8 +85,8 @@ func permissionOptions(q uip.Request) map[string]string {
 	return opts
 }
 
-// selection is the option chosen; a refusal with words is those words, which
-// Sema reads as advice to the model.
+// selection returns the chosen option; for a refusal with a comment, the comment, which Sema reads as
+// advice to the model.
 func selection(a uip.Response) string {
 	switch {
 	case a.Option == uip.Reject && a.Comment != "":
@@ -97,8 +97,7 @@ func selection(a uip.Response) string {
 	return a.Input
 }
 
-// toolOf is the tool that q asks about: the one that would run, whatever the model
-// calls it.
+// toolOf returns the tool that q asks about: the one that would run, whatever the model calls it.
 func (s *sema) toolOf(r event.Record, q uip.Request) string {
 	if c := s.calls[callKey{r.Task, q.CallID()}]; c != nil && q.Display.Metadata["toolName"] == "" {
 		return c.name
@@ -128,8 +127,8 @@ func planText(q uip.Request) string {
 	return text
 }
 
-// questionsOf lists what q asks: its parts, if it has any. A composite whose
-// content is a JSON list carries its questions there.
+// questionsOf lists the questions of q: its parts, if any. A composite whose content is a JSON list has
+// its questions there.
 func questionsOf(q uip.Request) any {
 	if len(q.Parts) > 0 {
 		var all []obj
@@ -154,15 +153,15 @@ func questionsOf(q uip.Request) any {
 	return []obj{{"question", questionOf(q), "header", header, "options", options, "multiSelect", false}}
 }
 
-// labelOf is the label of an option, without what is said about it.
+// labelOf returns an option's label without its description.
 func labelOf(q uip.Request, o uip.Option) string {
 	return cmp.Or(q.Display.Metadata["label"+o.ID], o.Label)
 }
 
 func questionOf(q uip.Request) string { return cmp.Or(q.Display.Description, q.Display.Title) }
 
-// answersOf maps each question to its answer: the label chosen, or what was
-// typed. The answers to a composite are typed as a JSON object.
+// answersOf maps each question to its answer: the chosen label, or the typed text. The answers to a
+// composite are typed as a JSON object.
 func answersOf(q uip.Request, a uip.Response) any {
 	if len(q.Parts) > 0 {
 		all := make(map[string]string)
@@ -181,7 +180,7 @@ func answersOf(q uip.Request, a uip.Response) any {
 	return map[string]string{questionOf(q): answer}
 }
 
-// startsWith reports whether s is JSON that begins with c.
+// startsWith reports whether s is JSON that starts with c.
 func startsWith(s string, c byte) bool {
 	s = strings.TrimSpace(s)
 	return s != "" && s[0] == c && json.Valid([]byte(s))

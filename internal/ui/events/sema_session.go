@@ -6,8 +6,8 @@ import (
 	"coder/internal/core/event"
 )
 
-// rest tells that all is quiet, once the program and the main task both are. A
-// task that waits for an answer counts as quiet when the program stops.
+// rest sends the idle state once both the program and the main task are idle. A task that waits for an
+// answer counts as idle when the program stops.
 func (s *sema) rest() error {
 	if s.busy || s.running && len(s.asked) == 0 {
 		return nil
@@ -15,7 +15,7 @@ func (s *sema) rest() error {
 	return s.tell("idle")
 }
 
-// tell tells a state, unless it was the last one told.
+// tell sends a state, unless it was the last one sent.
 func (s *sema) tell(state string) error {
 	if err := s.release(); err != nil || s.state == state {
 		return err
@@ -64,8 +64,7 @@ func (s *sema) mainTask(r event.Record) error {
 	return s.rest()
 }
 
-// interruption is followed by the usage so far, unless the half of a reply
-// that had arrived tells it.
+// interruption sends the usage so far after it, unless the partial reply does.
 func (s *sema) interruption(r event.Record, e event.Interrupted) error {
 	if err := s.put("session:interrupted", obj{"agentId", s.agent(r), "content", e.Text}); err != nil {
 		return err
@@ -80,8 +79,7 @@ func (s *sema) interruption(r event.Record, e event.Interrupted) error {
 	return s.usage()
 }
 
-// semaTypes are the failures that have a type of their own; every other
-// failure of the provider is an api_error.
+// semaTypes maps failures to their own types; every other failure of the provider is an api_error.
 var semaTypes = map[string]string{
 	"context_length_exceeded": "context_length_exceeded",
 	"model_not_found":         "model_error",

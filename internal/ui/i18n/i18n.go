@@ -1,11 +1,9 @@
-// Package i18n finds the words for people. English is the language the program
-// is written in: an English sentence, or the format it is made with, is the key
-// under which its translation stands in the catalogue.
+// Package i18n translates text for the user. The program is written in English: an English sentence, or
+// its format, is the key of its translation in the catalogue.
 //
-// Faces translate what they say themselves with [Printer.T]. What comes from
-// below (notices, reasons, errors) arrives as an English sentence, is kept on
-// record as such, and is translated on its way to the person by [Printer.Said],
-// which knows the format it was made with by its shape.
+// Faces translate their own text with [Printer.T]. Text from lower layers (notices, reasons, errors)
+// arrives and is recorded as an English sentence. [Printer.Said] translates it on its way to the user:
+// it recognizes the format by the sentence's shape.
 package i18n
 
 import (
@@ -17,7 +15,7 @@ import (
 	"sync"
 )
 
-// The languages.
+// Supported languages.
 const (
 	English = "en"
 	Chinese = "zh-CN"
@@ -26,11 +24,11 @@ const (
 //go:embed zh-CN.json
 var chinese []byte
 
-// Printer speaks one language. The zero Printer, and a nil one, speak English.
-// A Printer is safe for concurrent use.
+// Printer translates into one language. The zero Printer, and a nil one, speak English. A Printer is
+// safe for concurrent use.
 type Printer struct {
-	source []byte // the catalogue, not read yet
-	ascii  bool   // our own signs are those of ASCII
+	source []byte // the catalogue, not parsed yet
+	ascii  bool   // replace our own signs with ASCII
 
 	once  sync.Once
 	table map[string]string
@@ -39,7 +37,7 @@ type Printer struct {
 	known      shapes
 }
 
-// For returns a Printer for lang; English if there is no catalogue for it.
+// For returns the Printer for lang, English if lang has no catalogue.
 func For(lang string) *Printer {
 	if lang == Chinese {
 		return &Printer{source: chinese}
@@ -47,7 +45,7 @@ func For(lang string) *Printer {
 	return &Printer{}
 }
 
-// Lang is the language that p speaks.
+// Lang returns p's language.
 func (p *Printer) Lang() string {
 	if p == nil || p.source == nil {
 		return English
@@ -55,17 +53,16 @@ func (p *Printer) Lang() string {
 	return Chinese
 }
 
-// ASCII has p write the signs of its own sentences with ASCII only. It is called before
-// p is used.
+// ASCII makes p write the signs in its own sentences in ASCII. Call it before p is used.
 func (p *Printer) ASCII() *Printer {
 	p.ascii = true
 	return p
 }
 
-// asciiSigns are the signs that sentences are written with, and what stands for them.
+// asciiSigns maps the signs in our sentences to their ASCII replacements.
 var asciiSigns = strings.NewReplacer(" · ", ", ", "·", "*", "…", "...", "—", "-", "•", "-", "→", "->", "≥", ">=", "✓", "ok:", "✗", "x", "\u00a0", " ")
 
-// Signs is text of the program's own, without people's data, as the terminal can show it.
+// Signs returns the program's own text, without user data, in signs that the terminal can show.
 func (p *Printer) Signs(text string) string {
 	if p == nil || !p.ascii {
 		return text
@@ -76,12 +73,11 @@ func (p *Printer) Signs(text string) string {
 	return asciiSigns.Replace(text)
 }
 
-// Choose is the language to speak: the one asked for, or that of the
-// environment.
+// Choose returns the language to use: the requested one, otherwise the environment's.
 func Choose(asked string, getenv func(string) string) string {
 	for i, name := range []string{asked, getenv("LC_ALL"), getenv("LC_MESSAGES"), getenv("LANG")} {
 		switch {
-		case name == "", i == 0 && !strings.HasPrefix(strings.ToLower(name), "zh") && !strings.HasPrefix(strings.ToLower(name), English): // or none that there is
+		case name == "", i == 0 && !strings.HasPrefix(strings.ToLower(name), "zh") && !strings.HasPrefix(strings.ToLower(name), English): // or an unsupported one
 		case strings.HasPrefix(strings.ToLower(name), "zh"):
 			return Chinese
 		default:
@@ -91,7 +87,7 @@ func Choose(asked string, getenv func(string) string) string {
 	return English
 }
 
-// T is a sentence of the caller's own, made with an English format.
+// T translates and formats the caller's own English sentence.
 func (p *Printer) T(format string, args ...any) string {
 	if t, ok := p.words()[format]; ok {
 		format = t
@@ -103,7 +99,7 @@ func (p *Printer) T(format string, args ...any) string {
 	return fmt.Sprintf(format, lists(format, args)...)
 }
 
-// lists are args with those written anew that a translation takes for names.
+// lists returns args, with the lists of names rewritten for a translation.
 func lists(format string, args []any) []any {
 	if !strings.Contains(format, "%+") {
 		return args
@@ -137,7 +133,7 @@ func (p *Printer) words() map[string]string {
 	return p.table
 }
 
-// shapes are those of the catalogue's formats.
+// shapes returns the shapes of the catalogue's formats, built on first use.
 func (p *Printer) shapes() shapes {
 	p.shapesOnce.Do(func() {
 		all := shapes{byWord: make(map[string][]*shape)}

@@ -5,17 +5,16 @@ import (
 	"strings"
 )
 
-// Limits of what is looked at: how deep sentences may hold sentences, how long
-// a line may be that anybody wrote for people, and in how many places one is
-// taken apart.
+// Limits for translation: the nesting of sentences, the length of a line written for people, and the
+// number of places where a sentence is split.
 const (
 	maxNesting = 8
 	maxLine    = 4096
 	maxParts   = 8
 )
 
-// Said translates a sentence that was made elsewhere, or several, each on a
-// line of its own. What is not in the catalogue stays as it is.
+// Said translates one or more sentences made elsewhere, each on its own line. Text that is not in the
+// catalogue stays unchanged.
 func (p *Printer) Said(text string) string {
 	if p.words() == nil {
 		return text
@@ -36,8 +35,8 @@ func (p *Printer) Said(text string) string {
 	return b.String()
 }
 
-// reading is how a sentence is read: how many more may stand within it, and
-// whether it stands in the place of something that may be a command or a name.
+// reading is the context of a sentence: how many more may be nested in it, and whether it is where a
+// command or a name may be.
 type reading struct {
 	*Printer
 	depth  int
@@ -49,7 +48,7 @@ func (r reading) deeper() reading {
 	return r
 }
 
-// line translates one line: the sentence it is, or those it is made of.
+// line translates one line: a sentence, or a combination of sentences.
 func (r reading) line(text string) string {
 	trimmed := strings.TrimLeft(text, " \t")
 	if trimmed == "" || len(text) > maxLine || r.depth == 0 {
@@ -65,8 +64,7 @@ func (r reading) line(text string) string {
 	return text
 }
 
-// sentence translates what stands in the catalogue, or has the shape of
-// something there.
+// sentence translates text that is in the catalogue or has the shape of one of its formats.
 func (r reading) sentence(text string) (string, bool) {
 	if t, ok := r.table[text]; ok && !strings.Contains(t, "%") {
 		return t, true
@@ -74,8 +72,7 @@ func (r reading) sentence(text string) (string, bool) {
 	return r.shaped(text, func(*shape) bool { return true })
 }
 
-// shaped translates what has the shape of something in the catalogue, if it is one that
-// may be.
+// shaped translates text that has the shape of a catalogue format for which may returns true.
 func (r reading) shaped(text string, may func(*shape) bool) (string, bool) {
 	head := r.knownHead(text)
 	for _, s := range r.shapes().of(text) {
@@ -94,8 +91,8 @@ func (r reading) shaped(text string, may func(*shape) bool) (string, bool) {
 	return text, false
 }
 
-// knownHead is what stands before the first colon of text, if the catalogue has it word for
-// word: no wider format is to take it for a name.
+// knownHead returns the text before the first colon if the catalogue has it literally, so that no wider
+// format takes it for a name.
 func (r reading) knownHead(text string) string {
 	head, _, ok := strings.Cut(text, ": ")
 	if t, known := r.table[head]; !ok || !known || strings.Contains(t, "%") || !strings.Contains(head, " ") {
@@ -104,8 +101,8 @@ func (r reading) knownHead(text string) string {
 	return head
 }
 
-// value translates what stood in the place of a verb. Names and commands stay: a word
-// that stands alone is a sentence only where an error was put.
+// value translates the value of a verb. Names and commands stay: a single word is a sentence only in
+// place of an error.
 func (r reading) value(what kind, text string) string {
 	said, named := choice(text)
 	switch {
@@ -126,11 +123,10 @@ func (r reading) value(what kind, text string) string {
 	return text
 }
 
-// listed writes names with what stands between them in Chinese.
+// listed separates names with the Chinese list comma.
 func listed(names string) string { return strings.ReplaceAll(names, ", ", "、") }
 
-// choice translates what stands between names of which one is to be taken: auto,
-// dark or light. They stay.
+// choice translates the separators in a list of alternatives: auto, dark or light. The names stay.
 func choice(text string) (string, bool) {
 	before, last, ok := strings.Cut(text, " or ")
 	names := append(strings.Split(before, ", "), last)
@@ -140,14 +136,14 @@ func choice(text string) (string, bool) {
 	return strings.Join(names[:len(names)-1], "、") + " 或 " + last, true
 }
 
-// list translates sentences that a semicolon parts.
+// list translates sentences separated by semicolons.
 func (r reading) list(text string) (string, bool) {
 	if !strings.Contains(text, "; ") {
 		return text, false
 	}
-	// A sentence may have one of its own, and stand behind what it is about.
+	// A sentence may contain semicolons itself and follow its subject.
 	if head, tail, ok := strings.Cut(text, ": "); ok && !r.quoted && strings.Contains(tail, "; ") {
-		if strings.Contains(head, " ") { // a word that stands alone is a name
+		if strings.Contains(head, " ") { // a single word is a name
 			head = r.deeper().line(head)
 		}
 		if t, ok := r.table[tail]; ok && !strings.Contains(t, "%") {
@@ -162,7 +158,7 @@ func (r reading) list(text string) (string, bool) {
 	}
 	var (
 		b      strings.Builder
-		before bool // what stands before was translated
+		before bool // the part before was translated
 		any    bool
 	)
 	parts := partsOf(text)
@@ -171,13 +167,13 @@ func (r reading) list(text string) (string, bool) {
 		said := r.deeper().line(part)
 		known := said != part && (sentences || strings.Contains(part, " "))
 		if !known {
-			said = part // a word behind what is no sentence may be a command's own
+			said = part // a word after an unknown sentence may be a command's own
 		}
 		switch {
 		case i > 0 && known && before:
 			b.WriteString("；")
 		case i > 0:
-			b.WriteString("; ") // it may be a command's own
+			b.WriteString("; ") // may be a command's own
 		}
 		b.WriteString(said)
 		before, any = known, any || known
@@ -185,7 +181,7 @@ func (r reading) list(text string) (string, bool) {
 	return b.String(), any
 }
 
-// partsOf are what semicolons part, outside quotes.
+// partsOf splits text at semicolons outside quotes.
 func partsOf(text string) (parts []string) {
 	from := 0
 	for i := range text {
@@ -196,7 +192,7 @@ func partsOf(text string) (parts []string) {
 	return append(parts, text[from:])
 }
 
-// quotes reports whether text ends within quotes.
+// quotes reports whether text ends inside quotes.
 func quotes(text string) bool {
 	open := rune(0)
 	for _, r := range text {
@@ -210,8 +206,8 @@ func quotes(text string) bool {
 	return open != 0
 }
 
-// chain translates what stands before and after a colon, as errors wrap each
-// other and reasons name the command they are about, which stays.
+// chain translates the text before and after a colon: errors wrap each other, and reasons begin with
+// their command, which stays.
 func (r reading) chain(text string) (string, bool) {
 	from := 0
 	for range maxParts {
@@ -221,7 +217,7 @@ func (r reading) chain(text string) (string, bool) {
 		}
 		head, tail := text[:from+i], text[from+i+2:]
 		if from += i + 2; quotes(head) {
-			continue // what stands in quotes is somebody's
+			continue // quoted text stays
 		}
 		if said, ok := r.deeper().sentence(head); ok && strings.Contains(head, " ") {
 			if !r.quoted {
@@ -236,15 +232,15 @@ func (r reading) chain(text string) (string, bool) {
 	return text, false
 }
 
-// acts are what the system was asked to do with a file when it failed, as Go's errors say it.
+// acts are the operations in Go's file errors.
 var acts = map[string]string{
 	"open": "打开", "openat": "打开", "read": "读取", "write": "写入", "mkdir": "创建", "mkdirat": "创建", "rename": "改名", "remove": "删除", "unlinkat": "删除", "unlink": "删除",
 	"stat": "查看", "lstat": "查看", "fstatat": "查看", "sync": "写入", "fsync": "写入", "close": "关闭", "chmod": "更改权限", "chdir": "进入", "readlink": "读取", "link": "链接", "symlink": "链接",
 	"truncate": "截短", "fork/exec": "执行", "exec": "执行", "env": "环境变量",
 }
 
-// act translates what an error of the system begins with: open /a/b. The file stays, and so
-// do the names of places and settings before and behind colons.
+// act translates the start of a file error: open /a/b. File names stay, and so do names of places and
+// settings around colons.
 func act(head string) string {
 	said := ""
 	if op, file, ok := strings.Cut(head, " "); ok && acts[op] != "" {
@@ -256,8 +252,8 @@ func act(head string) string {
 	return said + head
 }
 
-// aside translates a sentence that is followed by a whole other one in brackets, as where a
-// call is refused in two ways: a: must be true (b: argument "c" is missing).
+// aside translates a sentence followed by another complete one in parentheses, as for a call refused in
+// two ways: a: must be true (b: argument "c" is missing).
 func (r reading) aside(text string) (string, bool) {
 	i := strings.Index(text, " (")
 	if i < 0 || r.quoted || !strings.HasSuffix(text, ")") || quotes(text[:i]) {
@@ -274,7 +270,7 @@ func (r reading) aside(text string) (string, bool) {
 	return said + "（" + aside + "）", true
 }
 
-// bracket translates a sentence that ends with another in brackets.
+// bracket translates a sentence that ends with another in parentheses.
 func (r reading) bracket(text string) (string, bool) {
 	i := strings.LastIndex(text, " (")
 	if i < 0 || !strings.HasSuffix(text, ")") {
@@ -292,7 +288,7 @@ func (r reading) bracket(text string) (string, bool) {
 	return text, false
 }
 
-// enumeration translates short sentences that commas part, if all are known.
+// enumeration translates short sentences separated by commas, if all are known.
 func (r reading) enumeration(text string) (string, bool) {
 	parts := strings.Split(text, ", ")
 	if len(parts) < 2 {

@@ -11,25 +11,24 @@ import (
 	"unicode/utf8"
 )
 
-// shape recognises the sentences that one format makes.
+// shape recognizes sentences made from one format.
 type shape struct {
 	format  string
-	literal int      // what is always there: the more, the surer
-	letters int      // of it
+	literal int      // bytes of fixed text: the more, the surer
+	letters int      // letters in it
 	verbs   []byte   // by argument
-	groups  []int    // the argument that each group of expr holds
-	pieces  []string // what stands between the verbs
+	groups  []int    // argument of each group of expr
+	pieces  []string // fixed text between the verbs
 	expr    func() *regexp.Regexp
 }
 
-// shapes are those of a catalogue, to be found by a word that all their
-// sentences have.
+// shapes indexes a catalogue's shapes by a word that all their sentences contain.
 type shapes struct {
 	byWord map[string][]*shape
 	others []*shape
 }
 
-// of yields the shapes that text may have, the surest first.
+// of returns the shapes that text may have, surest first.
 func (all shapes) of(text string) []*shape {
 	var found []*shape
 	consider := func(list []*shape) {
@@ -51,7 +50,7 @@ func (all shapes) of(text string) []*shape {
 
 func notLetter(c rune) bool { return !unicode.IsLetter(c) }
 
-// cutVerb parts a format at its first verb. "%%" is one.
+// cutVerb splits a format at its first verb. "%%" counts as one.
 func cutVerb(format string) (before, verb, after string, ok bool) {
 	i := strings.IndexByte(format, '%')
 	if i < 0 {
@@ -68,8 +67,8 @@ func cutVerb(format string) (before, verb, after string, ok bool) {
 	return format, "", "", false
 }
 
-// shapeOf makes a shape of a format with verbs. A format of little else would
-// recognise anything and is none.
+// shapeOf returns the shape of a format with verbs. A format with too little text would match anything
+// and has no shape.
 func shapeOf(format string) (*shape, bool) {
 	s := &shape{format: format, pieces: []string{""}}
 	next := 0
@@ -113,7 +112,7 @@ func (s *shape) compile() *regexp.Regexp {
 	return regexp.MustCompile(b.String() + "$")
 }
 
-// hole matches what a verb writes.
+// hole returns the expression for the output of a verb.
 func hole(verb byte) string {
 	switch verb {
 	case 'd':
@@ -124,8 +123,8 @@ func hole(verb byte) string {
 	return `(.+?)`
 }
 
-// argument is the number of the argument that a verb shows, where next is the
-// one whose turn it is.
+// argument returns the index of the argument that a verb formats; next is the index for a verb without
+// its own.
 func argument(verb string, next int) int {
 	if _, rest, ok := strings.Cut(verb, "["); ok {
 		digits, _, _ := strings.Cut(rest, "]")
@@ -136,22 +135,21 @@ func argument(verb string, next int) int {
 	return next
 }
 
-// Letters that a format must have to be known by its shape; more if anything
-// may stand before them.
+// Letters that a format needs to have a shape; more if anything may precede them.
 const (
 	sureLetters = 4
 	sureBehind  = 6
-	sureOfWords = 10 // if it may be several words
+	sureOfWords = 10 // for values of several words
 )
 
-// isOpen reports whether anything may stand before the first piece.
+// isOpen reports whether anything may precede the first piece.
 func (s *shape) isOpen() bool {
 	first := s.verbs[s.groups[0]]
 	return s.pieces[0] == "" && first != 'd' && first != 'q'
 }
 
-// word is the longest word that every sentence of the shape has. A word beside
-// a verb may be the end of a longer one and does not count.
+// word returns the longest word that all sentences of the shape contain. A word next to a verb may be
+// the end of a longer one and does not count.
 func (s *shape) word() (longest string) {
 	for i, piece := range s.pieces {
 		if i > 0 {
@@ -169,8 +167,8 @@ func (s *shape) word() (longest string) {
 	return longest
 }
 
-// likely reports whether the pieces of the format stand in text, in order. It
-// keeps most sentences from most expressions.
+// likely reports whether text contains the format's pieces in order. This avoids most regular expression
+// matches.
 func (s *shape) likely(text string) bool {
 	last := len(s.pieces) - 1
 	if !strings.HasPrefix(text, s.pieces[0]) || !strings.HasSuffix(text, s.pieces[last]) {
@@ -187,7 +185,7 @@ func (s *shape) likely(text string) bool {
 	return true
 }
 
-// match is what was put in for each argument.
+// match returns the value of each argument.
 func (s *shape) match(text string) ([]string, bool) {
 	m := s.expr().FindStringSubmatch(text)
 	if m == nil {
@@ -203,21 +201,20 @@ func (s *shape) match(text string) ([]string, bool) {
 	return values, true
 }
 
-// kind is what may stand in the place of a verb.
+// kind is the kind of value that a verb formats.
 type kind uint8
 
 const (
-	number kind = iota // or what was quoted
+	number kind = iota // or quoted text
 	sentence
 	either // a sentence, a command or a name
 	name
-	names // of the program's own, with commas between
-	data  // whatever somebody wrote: it stays to the letter
+	names // our own names, separated by commas
+	data  // user data: stays exactly
 )
 
-// holds is what may stand for an argument. A %s holds a name, unless it stands where
-// sentences do: after a colon, say. A translation knows better where it has %v for a
-// sentence, %+s for names or %-s for data.
+// holds returns the kind of an argument. %s is a name, unless it is where sentences are: after a colon,
+// for example. A translation can be specific: %v for a sentence, %+s for names, %-s for data.
 func (s *shape) holds(arg int, told string) kind {
 	switch s.verbs[arg] {
 	case 'w', 'v':
@@ -259,13 +256,13 @@ func (s *shape) holds(arg int, told string) kind {
 	return name
 }
 
-// isList reports whether a verb stands for names with commas between.
+// isList reports whether a verb stands for names separated by commas.
 func isList(verb string) bool {
 	return strings.HasPrefix(verb, "%+") && strings.HasSuffix(verb, "s")
 }
 
-// reachesOut reports whether a match reaches from one sentence into the next,
-// as a format that begins or ends with a verb may.
+// reachesOut reports whether a match extends from one sentence into the next, which is possible if the
+// format begins or ends with a verb.
 func (s *shape) reachesOut(values []string, told string) bool {
 	first, last := s.groups[0], s.groups[len(s.groups)-1]
 	if s.isOpen() && (s.letters < sureOfWords && strings.Contains(values[first], " ") || strings.Contains(values[first], ": ") && s.holds(first, told) == name) {
@@ -278,8 +275,8 @@ func (s *shape) reachesOut(values []string, told string) bool {
 	return s.pieces[len(s.pieces)-1] == "" && strings.Contains(values[last], "; ") && end != sentence && end != data
 }
 
-// fill puts values in the places of a format's verbs, as they are. Own are those that are
-// words of the sentence: as between other words of Chinese, there is no blank.
+// fill replaces a format's verbs with values, unchanged. own marks values that are words of the
+// sentence, which in Chinese need no space before or after other words.
 func fill(format string, values []string, own []bool) string {
 	text, next := "", 0
 	for {
@@ -306,8 +303,7 @@ func fill(format string, values []string, own []bool) string {
 	}
 }
 
-// isHan reports whether text begins, or else ends, with a Chinese character, but for a
-// blank.
+// isHan reports whether text begins, or ends, with a Chinese character, ignoring a space.
 func isHan(text string, begins bool) bool {
 	r, _ := utf8.DecodeLastRuneInString(strings.TrimSuffix(text, " "))
 	if begins {

@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// bindings says what each key does that does not type itself. was is the kind
-// of the key before.
+// bindings maps keys that do not insert themselves to their actions. was is the kind of the key before.
 var bindings = map[Key]func(e *Editor, was kind) Action{
 	{Name: Enter}:             (*Editor).enter,
 	{Name: Enter, Mod: Alt}:   newline,
@@ -69,12 +68,12 @@ func blankLeft(text string, i int) int {
 	return wordStart(text, i, func(r rune) bool { return !unicode.IsSpace(r) })
 }
 
-// asks makes a key that only asks something of the caller.
+// asks returns a binding that only returns an action to the caller.
 func asks(k Kind) func(*Editor, kind) Action {
 	return func(*Editor, kind) Action { return Action{Kind: k} }
 }
 
-// moves makes a key that moves the cursor to a place.
+// moves returns a binding that moves the cursor to a position.
 func moves(to func(text string, i int) int) func(*Editor, kind) Action {
 	return func(e *Editor, _ kind) Action {
 		e.at = to(e.draft.raw, e.at)
@@ -82,7 +81,7 @@ func moves(to func(text string, i int) int) func(*Editor, kind) Action {
 	}
 }
 
-// deletes makes a key that takes the text between the cursor and a place out.
+// deletes returns a binding that deletes the text between the cursor and a position.
 func deletes(to func(text string, i int) int) func(*Editor, kind) Action {
 	return func(e *Editor, _ kind) Action {
 		i := to(e.draft.raw, e.at)
@@ -91,8 +90,8 @@ func deletes(to func(text string, i int) int) func(*Editor, kind) Action {
 	}
 }
 
-// kills makes a key that takes the text between the cursor and a place out, to
-// be put in again by Ctrl+Y. Killing again and again collects one text.
+// kills returns a binding that kills the text between the cursor and a position; Ctrl+Y inserts it
+// again. Repeated kills collect into one text.
 func kills(to func(text string, i int) int) func(*Editor, kind) Action {
 	return func(e *Editor, was kind) Action {
 		e.kill(e.at, to(e.draft.raw, e.at), was)
@@ -128,7 +127,7 @@ func joined(a, b Draft) (d Draft) {
 	return d
 }
 
-// killToEnd kills to the end of the line, or the line end if that is next.
+// killToEnd kills to the end of the line, or the newline if the cursor is there.
 func (e *Editor) killToEnd(was kind) Action {
 	to := lineEnd(e.draft.raw, e.at)
 	if to == e.at {
@@ -138,7 +137,7 @@ func (e *Editor) killToEnd(was kind) Action {
 	return Action{}
 }
 
-// yank puts the newest killed text in.
+// yank inserts the newest killed text.
 func (e *Editor) yank(kind) Action {
 	if len(e.kills) > 0 {
 		e.putKilled(len(e.kills) - 1)
@@ -146,12 +145,12 @@ func (e *Editor) yank(kind) Action {
 	return Action{}
 }
 
-// yankOlder puts an older killed text in the place of the one just put in.
+// yankOlder replaces the text just yanked with an older one.
 func (e *Editor) yankOlder(was kind) Action {
 	if was != yanking || len(e.kills) < 2 {
 		return Action{}
 	}
-	// The ring turns: the newest goes to the far end.
+	// Rotate the ring: the newest goes to the end.
 	n := len(e.kills)
 	e.kills = append([]Draft{e.kills[n-1]}, e.kills[:n-1]...)
 	e.remove(e.yanked.from, e.yanked.to)
@@ -182,10 +181,9 @@ func newline(e *Editor, _ kind) Action {
 	return Action{}
 }
 
-// enter sends, unless a backslash asks for a new line. A draft of blanks is
-// not sent.
+// enter submits the draft, unless a backslash asks for a new line. It does not submit a blank draft.
 func (e *Editor) enter(kind) Action {
-	// An odd number of them: the last is not itself written as one.
+	// With an odd number the last one is not escaped.
 	head := e.draft.raw[:e.at]
 	if (len(head)-len(strings.TrimRight(head, `\`)))%2 == 1 {
 		e.remove(e.at-1, e.at)
@@ -203,7 +201,7 @@ func (e *Editor) enter(kind) Action {
 	return Action{Kind: Submit, Text: d.Text(), Draft: d}
 }
 
-// escape throws the draft away. Ctrl+_ brings it back.
+// escape discards the draft. Ctrl+_ restores it.
 func (e *Editor) escape(kind) Action {
 	if e.Empty() {
 		return Action{Kind: Cancel}
@@ -232,14 +230,14 @@ func (e *Editor) tab(kind) Action {
 		case 1:
 			e.put(start, choices[0].Text)
 		default:
-			prefix := choices[0].Text // that all start with
+			prefix := choices[0].Text // common to all choices
 			for _, c := range choices[1:] {
 				for !strings.HasPrefix(c.Text, prefix) {
 					_, n := utf8.DecodeLastRuneInString(prefix)
 					prefix = prefix[:len(prefix)-n]
 				}
 			}
-			// Where a choice does not start with what is written, nothing is taken away.
+			// If a choice does not start with the typed text, nothing is removed.
 			if written := e.draft.raw[start:e.at]; len(prefix) > len(written) && strings.HasPrefix(prefix, written) {
 				e.put(start, prefix)
 			}

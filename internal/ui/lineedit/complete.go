@@ -5,47 +5,47 @@ import (
 	"strings"
 )
 
-// maxMenu is how many choices are shown at a time.
+// maxMenu is the most choices shown at a time.
 const maxMenu = 8
 
-// Choice is one thing that completes a draft.
+// Choice is a completion of a draft.
 type Choice struct {
-	Text string // what is put in, with a blank at its end if one should follow
-	Note string // said beside it, may be empty
+	Text string // inserted text, with a trailing space if one should follow
+	Note string // shown beside it, may be empty
 }
 
-// menu is the choice among several completions.
+// menu is the list of completions.
 type menu struct {
-	start   int // they stand instead of the text from here to the cursor
+	start   int // choices replace the text from here to the cursor
 	choices []Choice
-	chosen  int // none if negative
-	// offered says that nobody asked for it: typing goes on as if it were not
-	// there, and Enter takes only what was chosen with an arrow.
+	chosen  int // negative if none
+	// offered is set if the user did not ask for it: typing continues as if it were not there, and Enter
+	// accepts only a choice made with an arrow.
 	offered bool
-	of      moment // the draft it is for, if it was offered
+	of      moment // the draft it was offered for
 }
 
-// none is chosen.
+// none means that nothing is chosen.
 const none = -1
 
-// Typing is the draft if it has just been typed and completions may be offered
-// for what stands before the cursor. In it each paste is one private character.
+// Typing returns the draft if the user just typed it and completions may be offered at the cursor. Each
+// paste in it is one private character.
 func (e *Editor) Typing() (draft string, cursor int, ok bool) {
 	return e.draft.raw, e.at, e.offers && e.search == nil && (e.menu == nil || e.menu.offered)
 }
 
-// Offer shows what may stand instead of the text from start to the cursor of the
-// draft as it is, unless the person closed that. No choices close it.
+// Offer shows choices for the text from start to the cursor, unless the user closed the menu there. No
+// choices close it.
 func (e *Editor) Offer(start int, choices []Choice) {
 	if _, at, ok := e.Typing(); !ok || start < 0 || start > at {
 		return
 	}
 	m := &menu{start: start, choices: choices, chosen: none, offered: true, of: moment{e.draft.raw, e.at}}
-	if e.menu != nil && e.menu.chosen >= 0 { // what was chosen stays so
+	if e.menu != nil && e.menu.chosen >= 0 { // keep the chosen one
 		m.chosen = slices.Index(choices, e.menu.choices[e.menu.chosen])
 	}
 	written := len(choices) == 1 && strings.TrimSpace(choices[0].Text) == e.draft.raw[start:e.at]
-	if e.closed != start+1 || start == e.at { // another name, or none
+	if e.closed != start+1 || start == e.at { // another text, or none
 		e.closed = 0
 	}
 	if e.menu = m; len(choices) == 0 || written || e.closed > 0 {
@@ -53,7 +53,7 @@ func (e *Editor) Offer(start int, choices []Choice) {
 	}
 }
 
-// Close takes a menu away.
+// Close closes the menu.
 func (e *Editor) Close() {
 	if e.menu != nil && e.menu.offered {
 		e.closed = e.menu.start + 1
@@ -61,7 +61,7 @@ func (e *Editor) Close() {
 	e.menu = nil
 }
 
-// choices asks for completions, and trusts no answer that is out of bounds.
+// choices asks for completions and discards an answer that is out of bounds.
 func (e *Editor) choices() (start int, choices []Choice) {
 	if e.Complete == nil {
 		return 0, nil
@@ -84,9 +84,8 @@ func (e *Editor) put(start int, text string) {
 	e.at = start + len(text)
 }
 
-// menuKey handles a key while a menu is shown and reports whether that was all
-// there is to it. Typing and erasing choose among fewer or more; other keys
-// close the menu and are then done as usual.
+// menuKey handles a key while a menu is open and reports whether the key is done. Typing and erasing
+// narrow or widen the choices; other keys close the menu and then have their usual effect.
 func (e *Editor) menuKey(k Key) bool {
 	m := e.menu
 	n := len(m.choices)
@@ -95,7 +94,7 @@ func (e *Editor) menuKey(k Key) bool {
 		e.menu = nil
 		return false
 	case m.offered && k == Key{Name: Tab} && m.chosen < 0 && m.of != moment{e.draft.raw, e.at}:
-		e.menu = nil // something was typed since
+		e.menu = nil // the draft has changed since
 		return false
 	case m.offered && k == Key{Name: Tab}:
 		e.put(m.start, m.choices[max(0, m.chosen)].Text)
@@ -121,7 +120,7 @@ func (e *Editor) menuKey(k Key) bool {
 	return true
 }
 
-// narrows reports whether k changes the text a menu completes.
+// narrows reports whether k changes the text that a menu completes.
 func narrows(k Key) bool {
 	return k.Name == Char && k.Mod&^Shift == 0 || k == Key{Name: Backspace} || k == WithCtrl('h')
 }

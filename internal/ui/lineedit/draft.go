@@ -9,35 +9,33 @@ import (
 	"coder/internal/core/chat"
 )
 
-// A paste of several lines stands in the text of a draft as one character from
-// the last private plane, so that moving, killing and undoing need not know of
-// it and cost nothing however long it is.
+// A paste of several lines is one character from the last private plane in a draft's text, so that
+// moving, killing and undoing treat it as any character, at a cost independent of its length.
 const (
 	firstPaste = '\U00100000'
 	lastPaste  = '\U0010FFFD'
 )
 
-// Draft is a text being written: what was typed, and what was pasted into it.
-// The zero Draft is empty. A Draft does not change, and can be put back into
-// any [Editor].
+// Draft is a text being written: typed and pasted text. The zero Draft is empty. A Draft is immutable
+// and can be set in any [Editor].
 type Draft struct {
 	raw    string
 	pastes []paste
 }
 
-// paste is a text that stands as one unit. Its label is made once: counting
-// lines takes time.
+// paste is a pasted text shown as one unit. The label is computed once because counting lines takes
+// time.
 type paste struct {
 	text, label string
 	picture     *Picture // nil for a text
 }
 
-// Text is the whole text, pastes in full: what is sent.
+// Text returns the whole text to send, pastes in full.
 func (d Draft) Text() string {
 	return d.expand(func(p paste) string { return p.text })
 }
 
-// Words are the text in pieces: what was typed, and what was pasted into it.
+// Words returns the text in pieces, typed and pasted.
 func (d Draft) Words() (all chat.Words) {
 	from := 0
 	for i, r := range d.raw {
@@ -55,13 +53,13 @@ func (d Draft) Words() (all chat.Words) {
 	return append(all, chat.Piece{Origin: chat.Typed, Text: d.raw[from:]})
 }
 
-// String is the text as it is shown while editing, each paste as its label.
+// String returns the text as shown while editing, each paste as its label.
 func (d Draft) String() string { return d.expand(func(p paste) string { return p.label }) }
 
-// Empty reports whether there is nothing in it.
+// Empty reports whether the draft is empty.
 func (d Draft) Empty() bool { return d.raw == "" }
 
-// Pastes are the texts in it that stand as one unit.
+// Pastes returns the pastes shown as one unit.
 func (d Draft) Pastes() (all []string) {
 	for _, p := range d.only(d.raw).pastes {
 		if p.picture == nil {
@@ -71,8 +69,7 @@ func (d Draft) Pastes() (all []string) {
 	return all
 }
 
-// Folded is a text as a draft, in which these stand as one unit as they did when they
-// were pasted.
+// Folded returns a draft of text in which pastes are units, as when they were pasted.
 func Folded(text string, pastes []string) (d Draft) {
 	d.raw = typed(text)
 	for _, whole := range pastes {
@@ -86,7 +83,7 @@ func Folded(text string, pastes []string) (d Draft) {
 	return d
 }
 
-// Join is drafts as one, each beginning a line.
+// Join joins drafts into one, each on a new line.
 func Join(drafts ...Draft) (all Draft) {
 	for i, d := range drafts {
 		if i > 0 {
@@ -121,7 +118,7 @@ func (d Draft) paste(r rune) (paste, bool) {
 
 func standsForPaste(r rune) bool { return r >= firstPaste && r <= lastPaste }
 
-// bytes is about how much memory d holds.
+// bytes estimates the memory that d uses.
 func (d Draft) bytes() (n int) {
 	for _, p := range d.pastes {
 		if n += len(p.text); p.picture != nil {
@@ -131,7 +128,7 @@ func (d Draft) bytes() (n int) {
 	return n + len(d.raw)
 }
 
-// only is d without the pastes that no longer stand in its text.
+// only returns d with raw as its text, without the pastes that raw does not contain.
 func (d Draft) only(raw string) Draft {
 	var pastes []paste
 	raw = strings.Map(func(r rune) rune {
@@ -162,8 +159,7 @@ func (d *Draft) adopt(other Draft) string {
 	}, other.raw)
 }
 
-// keep stores a paste, unless it is there already, and returns the character
-// that stands for it, or -1 if there are too many.
+// keep stores a paste, unless already stored, and returns its character, or -1 if there are too many.
 func (d *Draft) keep(p paste) rune {
 	if i := slices.Index(d.pastes, p); i >= 0 {
 		return firstPaste + rune(i)
@@ -183,7 +179,7 @@ func pasted(text string) paste {
 	return paste{text: text, label: "[copy " + strconv.Itoa(n) + " lines]"}
 }
 
-// lines counts lines; a line end at the very end does not start another.
+// lines counts lines; a final newline does not start another.
 func lines(s string) int {
 	n := strings.Count(s, "\n")
 	if !strings.HasSuffix(s, "\n") {
@@ -192,8 +188,8 @@ func lines(s string) int {
 	return n
 }
 
-// typed makes s fit to stand in a draft's text: valid UTF-8, line ends as LF,
-// and nothing that would be taken for a paste.
+// typed makes s valid in a draft's text: valid UTF-8, LF line ends, and no character that represents a
+// paste.
 func typed(s string) string {
 	s = strings.ToValidUTF8(s, string(utf8.RuneError))
 	s = lineEnds(s)
@@ -208,8 +204,7 @@ func typed(s string) string {
 	}, s)
 }
 
-// lineEnds writes the line ends CR LF and CR, which terminals send for those
-// pasted, as LF.
+// lineEnds converts CR LF and CR, which terminals send in pastes, to LF.
 func lineEnds(s string) string {
 	if strings.IndexByte(s, '\r') < 0 {
 		return s

@@ -1,63 +1,59 @@
-// Package lineedit edits the line a person writes: keys and pastes go in, rows
-// to show and finished drafts come out. It does no input or output, starts no
-// goroutine and knows no terminal, so that every key can be tested as a plain
-// function call.
+// Package lineedit edits the user's input line: keys and pastes go in, rows to show and finished drafts
+// come out. It does no input or output, starts no goroutine and needs no terminal, so that every key can
+// be tested as a function call.
 //
-// What it promises:
+// Guarantees:
 //   - A key costs the same however much was pasted: a paste is one unit.
 //   - The cursor of [Editor.View] is the cell where the next character goes,
 //     whatever the width of the characters before it.
-//   - What is sent is exactly what was typed and pasted; line ends are LF.
+//   - The submitted text is exactly what was typed and pasted; line ends are LF.
 package lineedit
 
 import "strings"
 
-// Limits, so that nothing grows for ever.
+// Limits, so that nothing grows without bound.
 const (
 	maxDraft   = 1 << 20  // bytes typed into one draft
-	maxInline  = 4 << 10  // bytes of one pasted line that are put in as typed text
-	maxHistory = 1000     // drafts remembered
-	maxKept    = 64 << 20 // bytes of all drafts remembered
+	maxInline  = 4 << 10  // bytes of a one-line paste inserted as typed text
+	maxHistory = 1000     // drafts in the history
+	maxKept    = 64 << 20 // bytes of all drafts in the history
 	maxKills   = 32
 )
 
-// Editor holds one draft and what belongs to it. The zero Editor is ready to
-// use. It is not safe for concurrent use.
+// Editor holds a draft and its editing state. The zero Editor is ready to use. It is not safe for
+// concurrent use.
 type Editor struct {
-	// Prompt is shown before the draft; a line end in it starts a new row.
+	// Prompt is shown before the draft; a newline in it starts a new row.
 	Prompt []Span
-	// Style says how the parts of the view look.
+	// Style sets how the parts of the view look.
 	Style Style
-	// Complete finds what may stand instead of draft[start:cursor]. In draft
-	// each paste is one private character. Nil means there is no completion.
+	// Complete finds completions for draft[start:cursor]. In draft each paste is one private character. Nil
+	// disables completion.
 	Complete func(draft string, cursor int) (start int, choices []Choice)
-	// Earlier, which may be nil, is what was sent before this editor was there, or
-	// elsewhere, the newest last. It is asked when the person begins to search.
+	// Earlier, which may be nil, returns what was sent before this editor existed, or elsewhere, newest
+	// last. It is called when the user begins a search.
 	Earlier func() []string
-	// Replaced, which may be nil, is told of a draft in whose place something is taken that
-	// was searched for.
+	// Replaced, which may be nil, is called with the draft that a search result replaces.
 	Replaced func(Draft)
-	// Question makes it the line of a question: nothing is remembered of it, and Up and
-	// Down move in it alone.
+	// Question makes this the line of a question: it saves no history, and Up and Down only move within it.
 	Question bool
 	// Vim has the keys be those of vim: a draft begins in insert mode, Esc leads to normal mode.
 	Vim bool
-	// MenuRows is how many choices are shown at a time; eight if zero.
+	// MenuRows is how many choices are shown at a time; 0 means eight.
 	MenuRows int
-	// Most is how many choices there can be: so many are not all, and what is not shown of
-	// them is not counted. Zero is any number.
+	// Most is the limit of choices: a list that reaches it is incomplete, so its hidden choices are not
+	// counted. 0 means no limit.
 	Most int
-	// Searching, NotFound and NoOther stand before what is searched for in the history.
-	// Empty ones are English.
+	// Searching, NotFound and NoOther are the labels of the history search. Empty ones are English.
 	Searching, NotFound, NoOther string
 
-	draft  Draft // raw is the text being edited, pastes may be more than stand in it
+	draft  Draft // may hold pastes that raw no longer contains
 	at     int   // the cursor, a byte offset into draft.raw
-	goal   int   // the column aimed at by moving up and down; -1 if none
+	goal   int   // the column that Up and Down aim at; -1 if none
 	width  int   // as of the last View
 	undo   undo
 	kills  []Draft
-	yanked span // what Ctrl+Y put in, until another key
+	yanked span // text that Ctrl+Y inserted, until another key
 	last   kind // of the last key
 
 	vim     vim
@@ -65,10 +61,10 @@ type Editor struct {
 	search  *search
 	menu    *menu
 	offers  bool // the last key typed: completions may be offered
-	closed  int  // one more than where the text begins that nothing is to be offered for; 0 if there is none
+	closed  int  // start of the text without offers, plus one; 0 if none
 }
 
-// kind groups keys whose repetition means something.
+// kind groups keys whose repetition has a meaning.
 type kind uint8
 
 const (
@@ -81,22 +77,22 @@ const (
 
 type span struct{ from, to int }
 
-// Action is what a key asks of the caller.
+// Action is what a key asks the caller to do.
 type Action struct {
 	Kind  Kind
-	Text  string // for Submit: all that was written, pastes in full
-	Draft Draft  // for Submit: the same, to be shown or edited again
+	Text  string // for Submit: the whole text, pastes in full
+	Draft Draft  // for Submit: the same, to show or edit again
 }
 
-// Kind says which action it is.
+// Kind is the kind of an action.
 type Kind uint8
 
-// What a key may ask for. The zero Kind asks for nothing but to be shown.
+// Kinds of actions. The zero Kind only asks for a redraw.
 const (
 	None       Kind = iota
-	Submit          // Enter: the draft is done and the editor is empty again
-	Clear           // Esc: the draft was thrown away
-	Cancel          // Esc, with nothing to throw away
+	Submit          // Enter: the draft is finished and the editor empty
+	Clear           // Esc: the draft was discarded
+	Cancel          // Esc with nothing to discard
 	EOF             // Ctrl+D on an empty draft
 	Interrupt       // Ctrl+C
 	Suspend         // Ctrl+Z
@@ -106,7 +102,7 @@ const (
 	CycleMode       // Shift+Tab
 )
 
-// Key does what k means.
+// Key handles a key press.
 func (e *Editor) Key(k Key) Action {
 	if e.search != nil && e.searchKey(k) || e.menu != nil && e.menuKey(k) {
 		return Action{}
@@ -130,10 +126,10 @@ func (e *Editor) Key(k Key) Action {
 		e.onCharacter()
 	}
 	e.offers = narrows(k) && !e.Normal()
-	if e.at < e.closed { // what was closed is gone
+	if e.at < e.closed { // the closed text is gone
 		e.closed = 0
 	}
-	if e.menu != nil && !e.menu.offered && narrows(k) { // the draft under it has changed
+	if e.menu != nil && !e.menu.offered && narrows(k) { // the draft under the menu has changed
 		e.menu = nil
 		if start, choices := e.choices(); len(choices) > 0 && !e.Empty() {
 			e.menu = &menu{start: start, choices: choices}
@@ -142,8 +138,8 @@ func (e *Editor) Key(k Key) Action {
 	return a
 }
 
-// Paste puts pasted text in at the cursor. Several lines, or one that is very
-// long, stand as one unit; a single line is as if typed.
+// Paste inserts pasted text at the cursor. Text of several lines, or a very long line, becomes one unit;
+// a single line is inserted as if typed.
 func (e *Editor) Paste(text string) {
 	text = strings.ToValidUTF8(lineEnds(text), "\uFFFD")
 	e.leaveModes()
@@ -153,7 +149,7 @@ func (e *Editor) Paste(text string) {
 		e.change(strings.TrimSuffix(typed(text), "\n"))
 		return
 	}
-	if e.draft.bytes()+len(text) > maxKept { // forget the pastes that only undo still knew
+	if e.draft.bytes()+len(text) > maxKept { // drop the pastes that only undo needs
 		e.draft, e.undo = e.Draft(), undo{}
 	}
 	if r := e.draft.keep(pasted(text)); r >= 0 {
@@ -161,10 +157,10 @@ func (e *Editor) Paste(text string) {
 	}
 }
 
-// Text is the whole draft, pastes in full.
+// Text returns the whole draft, pastes in full.
 func (e *Editor) Text() string { return e.Draft().Text() }
 
-// Asks reports whether a search or a menu is open, which Esc closes.
+// Asks reports whether Esc would close an open search or menu.
 func (e *Editor) Asks() bool { return e.search != nil || e.menu != nil }
 
 // TakesEsc reports whether Esc means something here: it closes what is open, or leaves vim's insert mode.
@@ -173,18 +169,17 @@ func (e *Editor) TakesEsc() bool { return e.Asks() || e.Vim && !e.vim.normal && 
 // Empty reports whether the draft is empty.
 func (e *Editor) Empty() bool { return e.draft.raw == "" }
 
-// Draft is the draft as it stands.
+// Draft returns the current draft.
 func (e *Editor) Draft() Draft { return e.draft.only(e.draft.raw) }
 
-// SetDraft replaces the draft; the cursor goes to its end. It can be undone.
+// SetDraft replaces the draft, as a step that can be undone, and moves the cursor to its end.
 func (e *Editor) SetDraft(d Draft) {
 	e.leaveModes()
 	e.replace(d)
 }
 
-// SetText replaces the draft by text, as after editing it elsewhere. A text too
-// long to be edited here stands as if pasted, and a text that is the draft's
-// own leaves it as it is.
+// SetText replaces the draft with text, as after editing it elsewhere. Text too long to edit here
+// becomes a paste. Text equal to the draft's changes nothing.
 func (e *Editor) SetText(text string) {
 	text = strings.ToValidUTF8(lineEnds(text), "\uFFFD")
 	switch d := e.Draft().Rewritten(text); {
@@ -196,8 +191,7 @@ func (e *Editor) SetText(text string) {
 	}
 }
 
-// Put replaces the draft by text, in which these stand as one unit as they did when they
-// were pasted.
+// Put replaces the draft with text in which pastes are units, as when they were pasted.
 func (e *Editor) Put(text string, pastes []string) {
 	d := Folded(text, pastes)
 	if len(d.raw) > maxInline*4 {
@@ -206,7 +200,7 @@ func (e *Editor) Put(text string, pastes []string) {
 	e.SetDraft(d)
 }
 
-// Reset empties the draft and forgets how it came about; history stays.
+// Reset empties the draft and its editing state; history stays.
 func (e *Editor) Reset() {
 	e.leaveModes()
 	e.closed = 0
@@ -221,7 +215,7 @@ func (e *Editor) leaveModes() {
 	e.search, e.menu, e.offers = nil, nil, false
 }
 
-// replace puts d in the place of the whole draft.
+// replace replaces the whole draft with d.
 func (e *Editor) replace(d Draft) {
 	e.undo.keep(e.draft.raw, e.at)
 	e.draft.raw = e.draft.adopt(d)
@@ -229,7 +223,7 @@ func (e *Editor) replace(d Draft) {
 	e.last, e.goal = other, -1
 }
 
-// change puts s in at the cursor as one step that can be undone.
+// change inserts s at the cursor as one undo step.
 func (e *Editor) change(s string) {
 	if s == "" || len(e.draft.raw)+len(s) > maxDraft {
 		return
@@ -243,7 +237,7 @@ func (e *Editor) insert(s string) {
 	e.at += len(s)
 }
 
-// remove takes [from, to) out as one step that can be undone.
+// remove deletes [from, to) as one undo step.
 func (e *Editor) remove(from, to int) {
 	if from >= to {
 		return
@@ -253,7 +247,7 @@ func (e *Editor) remove(from, to int) {
 	e.at = from
 }
 
-// typeRune puts one typed character in; a run of them is undone together.
+// typeRune inserts a typed character; a run of them is one undo step.
 func (e *Editor) typeRune(r rune) {
 	s := typed(string(r))
 	if len(e.draft.raw)+len(s) > maxDraft {

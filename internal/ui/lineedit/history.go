@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// history is what was sent, oldest first. The zero value is empty.
+// history is the drafts sent, oldest first. The zero value is empty.
 type history struct {
 	sent  []Draft
 	bytes int
-	// earlier is what was sent before, and found what was told elsewhere, for searching only.
+	// earlier is from before this editor, and found from elsewhere, for searching only.
 	earlier, found []Draft
-	back           int   // how many drafts back from a new one we look; 0 is the new one
-	left           Draft // the new one, while we look at others
+	back           int   // drafts back from the new one; 0 is the new one
+	left           Draft // the new one, while an older one is shown
 }
 
 func (h *history) add(d Draft) {
@@ -28,10 +28,10 @@ func (h *history) add(d Draft) {
 
 func (h *history) leave() { h.back, h.left = 0, Draft{} }
 
-// Remember has a draft found among those sent, though it was written elsewhere.
+// Remember adds a draft written elsewhere to the history.
 func (e *Editor) Remember(d Draft) { e.history.add(d) }
 
-// at is the draft n back; behind the first of those sent come those from before.
+// at returns the draft n back; the earlier ones follow the first one sent.
 func (h *history) at(n int) Draft {
 	if n > len(h.sent) {
 		return h.earlier[len(h.earlier)-(n-len(h.sent))]
@@ -39,10 +39,10 @@ func (h *history) at(n int) Draft {
 	return h.sent[len(h.sent)-n]
 }
 
-// Found has a text be found by searching, though it was not sent from here.
+// Found adds a text that was not sent from here to the search.
 func (e *Editor) Found(d Draft) { e.history.found = append(e.history.found, d) }
 
-// recall takes in what was sent before, without what is known here.
+// recall sets earlier, without drafts already known.
 func (h *history) recall(before []string) {
 	known := make(map[string]bool)
 	for _, d := range slices.Concat(h.sent, h.found) {
@@ -70,11 +70,11 @@ func (e *Editor) up(kind) Action {
 	return Action{}
 }
 
-// Unsent is what was written and not sent: the draft, unless that is one sent before
-// which stands there as it was.
+// Unsent returns the text written but not sent: the draft, unless it is an unchanged draft from the
+// history.
 func (e *Editor) Unsent() Draft {
 	d := e.Draft()
-	if e.search != nil { // what was found is only looked at
+	if e.search != nil { // a search result is only shown
 		d = e.draft.only(e.search.before.text)
 	}
 	if back := e.history.back; back > 0 && d.Text() == e.history.at(back).Text() {
@@ -83,8 +83,8 @@ func (e *Editor) Unsent() Draft {
 	return d
 }
 
-// down moves to the row below, or from the last row to the draft sent after;
-// after the newest comes the new one as it was. Changes made on the way are not kept.
+// down moves to the row below, or from the last row to the draft sent after; the newest is followed by
+// the new one, unchanged. Changes to history drafts are not kept.
 func (e *Editor) down(kind) Action {
 	if e.climb(+1) || e.Question || e.history.back == 0 {
 		return Action{}
@@ -99,13 +99,12 @@ func (e *Editor) down(kind) Action {
 	return Action{}
 }
 
-// search is a look through history by what it contains. What is found is shown
-// as the draft.
+// search is a search through the history. The match is shown as the draft.
 type search struct {
 	query  string
-	back   int  // the draft found, counted as in history
-	failed bool // the query is not in any older draft
-	again  bool // another one was asked for
+	back   int  // the match, counted as in history
+	failed bool // no older draft contains the query
+	again  bool // the user asked for another match
 	before moment
 }
 
@@ -119,8 +118,8 @@ func (e *Editor) startSearch(kind) Action {
 	return Action{}
 }
 
-// searchKey handles a key while searching. Keys that mean nothing to a search
-// end it, keep what was found, and are then done as usual.
+// searchKey handles a key during a search. Any other key ends the search, keeps the match, and then has
+// its usual effect.
 func (e *Editor) searchKey(k Key) (done bool) {
 	s := e.search
 	s.again = (k == WithCtrl('r') || k == WithCtrl('s')) && (s.again || !s.failed)
@@ -136,13 +135,13 @@ func (e *Editor) searchKey(k Key) (done bool) {
 	case k == Key{Name: Escape}, k == WithCtrl('g'):
 		e.draft.raw, e.at = s.before.text, s.before.at
 		e.search = nil
-	case k == WithCtrl('c'): // whoever leaves has only looked
+	case k == WithCtrl('c'): // leaving changes nothing
 		e.draft.raw, e.at = s.before.text, s.before.at
 		e.search = nil
 		return false
 	case k.Name == Char && k.Mod&^Shift == 0 && k.Rune >= ' ':
 		e.seek(s.query+string(k.Rune), max(1, s.back), +1)
-	case k == Key{Name: Enter} && s.failed && !s.again: // what is shown is not what was asked for
+	case k == Key{Name: Enter} && s.failed && !s.again: // the draft shown does not match
 		e.search = nil
 	default:
 		if e.search = nil; s.back > 0 {
@@ -160,21 +159,21 @@ func (e *Editor) searchKey(k Key) (done bool) {
 	return true
 }
 
-// seek shows the first draft from n drafts back on, towards older ones or, with
-// a step of -1, newer ones, that has query in it as it was shown.
+// seek shows the first draft from n back on, towards older ones or, with step -1, newer ones, whose
+// shown text contains query.
 func (e *Editor) seek(query string, n, step int) {
 	s := e.search
 	s.query = query
-	if query == "" && (!s.again || n < 1) { // asked for one after the other, all are
+	if query == "" && (!s.again || n < 1) { // asking for one after the other matches all
 		return
 	}
 	h := &e.history
 	has := func(d Draft) bool { return strings.Contains(d.String(), query) }
 	if query == strings.ToLower(query) || !slices.ContainsFunc(h.sent, has) && !slices.ContainsFunc(h.earlier, has) {
-		// without a capital letter they do not matter, nor where none is as it is written
+		// ignore case if query is in lower case, or nothing matches exactly
 		has = func(d Draft) bool { return strings.Contains(strings.ToLower(d.String()), strings.ToLower(query)) }
 	}
-	shown := "" // is not found a second time
+	shown := "" // skip its duplicates
 	if s.back > 0 && s.back != n {
 		shown = h.at(s.back).Text()
 	}

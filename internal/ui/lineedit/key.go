@@ -1,17 +1,16 @@
 package lineedit
 
-// A Key is one key pressed, as the terminal told it. Keys can be compared. The
-// zero Key does nothing.
+// Key is one key press, as the terminal reports it. Keys are comparable. The zero Key does nothing.
 type Key struct {
 	Name Name
 	Rune rune // the character, when Name is [Char]
 	Mod  Mod
 }
 
-// Name says which key it is.
+// Name is the name of a key.
 type Name uint8
 
-// The keys that have names; all others are a [Char].
+// Named keys; all others are a [Char].
 const (
 	Char Name = iota
 	Enter
@@ -30,22 +29,21 @@ const (
 	PageDown
 )
 
-// Mod is the set of keys held down with another. Shift is told only where it
-// does not already show in the character.
+// Mod is a set of modifier keys. Shift is only reported if it does not already show in the character.
 type Mod uint8
 
-// The keys that modify others. Their values are those terminals use.
+// Modifier keys, with the values that terminals use.
 const (
 	Shift Mod = 1 << iota
 	Alt
 	Ctrl
 )
 
-// Typed is the key that types r.
+// Typed returns the key that types r.
 func Typed(r rune) Key { return Key{Rune: r} }
 
-// WithCtrl is the key of r, a small letter or a sign, with Ctrl held.
+// WithCtrl returns the key of r, a lower-case letter or a sign, with Ctrl held.
 func WithCtrl(r rune) Key { return Key{Rune: r, Mod: Ctrl} }
 
-// WithAlt is the key of r with Alt held.
+// WithAlt returns the key of r with Alt held.
 func WithAlt(r rune) Key { return Key{Rune: r, Mod: Alt} }

@@ -13,15 +13,15 @@ type painter struct {
 	rows   []string
 	row    strings.Builder
 	col    int
-	indent int    // where a row begins that goes on from the one before it
-	style  string // open in row
+	indent int    // column where a continued row begins
+	style  string // the style open in row
 	cursor spot
 }
 
-// spot is a place where a cursor may be: before the cluster at an offset.
+// spot is a possible cursor position: before the cluster at an offset.
 type spot struct{ at, row, col int }
 
-// text draws given text, which may have line ends in it.
+// text draws s, which may contain newlines.
 func (p *painter) text(s, style string) {
 	for i, line := range strings.Split(s, "\n") {
 		if i > 0 {
@@ -43,8 +43,8 @@ func (p *painter) line(s, style string) {
 	}
 }
 
-// cell draws one cluster, on the next row if this one has no room for it. A
-// terminal too narrow for it shows a sign instead.
+// cell draws one cluster, on the next row if it does not fit on this one. A terminal too narrow for it
+// shows a sign instead.
 func (p *painter) cell(cluster string, width int, style string) {
 	if width > p.width {
 		cluster, width = "?", 1
@@ -86,15 +86,14 @@ func (p *painter) newline() {
 	p.col = 0
 }
 
-// wrap goes on in the next row.
+// wrap continues on the next row.
 func (p *painter) wrap() {
 	p.newline()
 	p.row.WriteString(strings.Repeat(" ", p.indent))
 	p.col = p.indent
 }
 
-// markCursor puts the cursor where a cell of this width will be. A row that is
-// full has no cell for it, and is ended.
+// markCursor sets the cursor to the position of the next cell, of this width. A full row ends first.
 func (p *painter) markCursor(width int) {
 	if p.col+max(1, min(width, p.width)) > p.width {
 		p.wrap()
@@ -102,7 +101,7 @@ func (p *painter) markCursor(width int) {
 	p.cursor = spot{row: len(p.rows), col: p.col}
 }
 
-// spot is where a cell of this width will be, if drawn now.
+// spot returns the position of the next cell, of this width.
 func (p *painter) spot(at, width int, cursor bool) spot {
 	switch {
 	case cursor:

@@ -10,37 +10,36 @@ import (
 	"coder/internal/ui/cells"
 )
 
-// Item is one thing to choose.
+// Item is an entry of a [Picker].
 type Item struct {
 	Choice
-	Value string // what choosing it means
+	Value string // the value of choosing it
 }
 
-// Picker is a list that one thing is chosen from: typing searches it, arrows
-// move in it, Enter takes, Esc leaves.
+// Picker is a list to choose one item from: typing searches, arrows move, Enter chooses, Esc leaves.
 type Picker struct {
-	Title string // stands before what is searched for
+	Title string // label of the search text
 	Items []Item
-	// Help stands below the list, Nothing in the place of one that is empty.
+	// Help is shown below the list, Nothing in place of an empty list.
 	Help, Nothing string
 	Style         Style
-	// Numbered items can be chosen by their numbers, too.
+	// Numbered lets items be chosen by number too.
 	Numbered bool
-	// Free, if set, makes an item of what was typed where no item matches.
+	// Free, if set, turns the typed text into an item if no item matches.
 	Free func(query string) (Item, bool)
-	// Hides, if set, reports whether what was typed must not be shown.
+	// Hides, if set, reports whether the typed text must not be shown.
 	Hides func(query string) bool
 
 	query  string
-	number int // the digits so far
-	chosen int // among those found
-	page   int // how many are shown, as of the last View
+	number int // digits typed so far
+	chosen int // index among the matches
+	page   int // items shown in the last View
 }
 
-// Chosen is the index of the highlighted item among those found.
+// Chosen returns the index of the highlighted item among the matches.
 func (p *Picker) Chosen() int { return p.chosen }
 
-// Label is the text of the item with this value, or of what was typed.
+// Label returns the text of the item with this value, or the typed text.
 func (p *Picker) Label(value string) string {
 	for _, item := range p.found() {
 		if item.Value == value {
@@ -60,8 +59,7 @@ func (p *Picker) Choose(value string) {
 	}
 }
 
-// Key does what k means. Enter is [Submit] with the value of an item, Esc is
-// [Cancel].
+// Key handles a key press. Enter is [Submit] with the value of an item, Esc is [Cancel].
 func (p *Picker) Key(k Key) Action {
 	found := p.found()
 	n := len(found)
@@ -73,7 +71,7 @@ func (p *Picker) Key(k Key) Action {
 	}
 	p.number = 0
 	switch {
-	case k == Key{Name: Enter}, k == WithCtrl('j'): // which is Enter that was pressed too early
+	case k == Key{Name: Enter}, k == WithCtrl('j'): // an Enter that was pressed too early
 		if n > 0 {
 			return Action{Kind: Submit, Text: found[p.chosen].Value}
 		}
@@ -112,14 +110,14 @@ func (p *Picker) Key(k Key) Action {
 	return Action{}
 }
 
-// digit reports whether a key belongs to the number of an item, which is highlighted. Digits that are
-// the number of no item are searched for.
+// digit reports whether a key belongs to the number of an item, and highlights that item. Other digits
+// are searched for.
 func (p *Picker) digit(k Key, n int) bool {
 	if !p.Numbered || p.query != "" || k.Name != Char || k.Mod != 0 {
 		return false
 	}
 	if k.Rune < '0' || k.Rune > '9' {
-		if p.number > 0 && k.Rune > ' ' { // an address begins with digits
+		if p.number > 0 && k.Rune > ' ' { // an address may begin with digits
 			p.search(strconv.Itoa(p.number))
 		}
 		return false
@@ -135,18 +133,18 @@ func (p *Picker) digit(k Key, n int) bool {
 	return true
 }
 
-// Paste searches for pasted words, too.
+// Paste adds pasted text to the search.
 func (p *Picker) Paste(text string) {
 	p.search(p.query + strings.Join(strings.Fields(typed(text)), " "))
 }
 
-// Find is the items that have every word of a text.
+// Find returns the items that contain every word.
 func (p *Picker) Find(words string) []Item {
 	p.search(words)
 	return p.found()
 }
 
-// Query is what is searched for.
+// Query returns the search text.
 func (p *Picker) Query() string { return p.query }
 
 func (p *Picker) search(query string) {
@@ -161,8 +159,7 @@ func (p *Picker) move(by, n int) {
 	}
 }
 
-// found is the items that have every word of the query; one that is called by it
-// comes first.
+// found returns the items that contain every word of the query; an item with exactly that text is first.
 func (p *Picker) found() (items []Item) {
 	words := strings.Fields(strings.ToLower(p.query))
 	for _, item := range p.Items {
@@ -186,7 +183,7 @@ func (p *Picker) found() (items []Item) {
 	return items
 }
 
-// View lays the list out in at most so many rows of at most width columns.
+// View lays out the list in at most height rows of at most width columns.
 func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol int) {
 	paint := painter{width: max(1, width)}
 	query := sanitize.Line(p.query, 0)
@@ -194,11 +191,11 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 		query = strings.Repeat("*", min(utf8.RuneCountInString(p.query), 8))
 	}
 	title := p.Style.beginning(strings.TrimRight(sanitize.Line(p.Title, 0), " "), max(1, width/2, width-cells.Width(query)-2))
-	if !strings.HasSuffix(title, "：") { // which is as wide as its own gap
+	if !strings.HasSuffix(title, "：") { // the full-width colon includes a gap
 		title += " "
 	}
 	paint.clipped(title, p.Style.Search)
-	if room := paint.width - paint.col - 1; cells.Width(query) > room { // the end of it is seen
+	if room := paint.width - paint.col - 1; cells.Width(query) > room { // show its end
 		query = cells.Middle(query, max(room, 1), p.Style.dots())
 	}
 	paint.clipped(query, "")
@@ -239,7 +236,7 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 			others = fmt.Sprintf("%s +%d%s", p.Style.dots(), n, apart)
 		}
 		for _, rest, ok := strings.Cut(help, apart); ok && cells.Width(others+help) > paint.width; _, rest, ok = strings.Cut(help, apart) {
-			help = rest // how to leave stands at its end
+			help = rest // the end says how to leave
 		}
 		paint.clipped(others+help, p.Style.Note)
 	}

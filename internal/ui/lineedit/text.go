@@ -8,8 +8,8 @@ import (
 	"coder/internal/ui/cells"
 )
 
-// clusterAt is the grapheme cluster of text that starts at i. A character that
-// stands for a paste is always one of its own.
+// clusterAt returns the grapheme cluster of text that starts at i. A character that represents a paste
+// is always its own cluster.
 func clusterAt(text string, i int) (cluster string, width int) {
 	if r, n := utf8.DecodeRuneInString(text[i:]); standsForPaste(r) {
 		return text[i : i+n], 1
@@ -22,7 +22,7 @@ func clusterAt(text string, i int) (cluster string, width int) {
 	return cluster, width
 }
 
-// after is where the cluster that starts at i ends.
+// after returns the end of the cluster that starts at i.
 func after(text string, i int) int {
 	if i >= len(text) {
 		return len(text)
@@ -31,13 +31,13 @@ func after(text string, i int) int {
 	return i + len(cluster)
 }
 
-// before is where the cluster that ends at i starts.
+// before returns the start of the cluster that ends at i.
 func before(text string, i int) int {
 	if i <= 0 {
 		return 0
 	}
-	// Between two characters of ASCII there is surely an end of a cluster:
-	// looking back no further keeps a key cheap in a long line.
+	// A cluster surely ends between two ASCII characters: looking back no further keeps a key cheap in a
+	// long line.
 	start := i - 1
 	for start > 0 && (text[start] >= utf8.RuneSelf || text[start-1] >= utf8.RuneSelf) {
 		start--
@@ -51,7 +51,7 @@ func before(text string, i int) int {
 	}
 }
 
-// boundary is the first place between two clusters at or after i.
+// boundary returns the first cluster boundary at or after i.
 func boundary(text string, i int) int {
 	j := before(text, i)
 	for j < i {
@@ -60,7 +60,7 @@ func boundary(text string, i int) int {
 	return j
 }
 
-// lineStart and lineEnd are the ends of the line that i is in.
+// lineStart and lineEnd return the ends of the line that contains i.
 func lineStart(text string, i int) int { return strings.LastIndexByte(text[:i], '\n') + 1 }
 
 func lineEnd(text string, i int) int {
@@ -72,7 +72,7 @@ func lineEnd(text string, i int) int {
 
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 
-// wordStart is where the word at or before i starts; never inside a cluster.
+// wordStart returns the start of the word at or before i; never inside a cluster.
 func wordStart(text string, i int, in func(rune) bool) int {
 	for seen := false; i > 0; {
 		r, n := utf8.DecodeLastRuneInString(text[:i])
@@ -88,7 +88,7 @@ func wordStart(text string, i int, in func(rune) bool) int {
 	return i
 }
 
-// wordRight is where the word at or after i ends.
+// wordRight returns the end of the word at or after i.
 func wordRight(text string, i int) int {
 	for seen := false; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])

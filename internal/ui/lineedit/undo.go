@@ -1,13 +1,13 @@
 package lineedit
 
-// maxUndo bounds the bytes of the texts kept for undo.
+// maxUndo is the most bytes of text kept for undo.
 const maxUndo = 8 << 20
 
-// undo holds the texts a draft had before each step. The zero value is empty.
+// undo saves the draft's text before each step. The zero value is empty.
 type undo struct {
 	past  []moment
 	bytes int
-	open  bool // the newest step is a run of typing that goes on
+	open  bool // the newest step is a run of typing that continues
 }
 
 type moment struct {
@@ -15,7 +15,7 @@ type moment struct {
 	at   int
 }
 
-// keep remembers a text before it is changed.
+// keep saves a text before it changes.
 func (u *undo) keep(text string, at int) {
 	u.open = false
 	u.past = append(u.past, moment{text, at})

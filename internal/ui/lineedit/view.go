@@ -14,21 +14,21 @@ import (
 // Span is text in one style.
 type Span struct {
 	Text  string
-	Style string // the SGR sequence that starts it; empty for none
+	Style string // SGR sequence that starts it; empty for none
 }
 
-// Style is how the parts of a view look: SGR sequences, empty for none.
+// Style sets how the parts of a view look: SGR sequences, empty for none.
 type Style struct {
-	Paste  string // the label of a paste
+	Paste  string // label of a paste
 	Menu   string // a choice
-	Chosen string // the choice that Enter takes
-	Note   string // what is said beside a choice
-	Search string // the row of a search
+	Chosen string // the choice that Enter accepts
+	Note   string // note beside a choice
+	Search string // search row
 
-	ASCII bool // the terminal shows no more
+	ASCII bool // the terminal shows only ASCII
 }
 
-// dots stand for what is left out.
+// dots returns the sign for omitted text.
 func (s Style) dots() string {
 	if s.ASCII {
 		return "..."
@@ -36,7 +36,7 @@ func (s Style) dots() string {
 	return "…"
 }
 
-// beginning is text, or what has room of its beginning, with a mark that more follows.
+// beginning returns text, or the start that fits into room, with a mark that more follows.
 func (s Style) beginning(text string, room int) string {
 	if cells.Width(text) <= room {
 		return text
@@ -47,15 +47,15 @@ func (s Style) beginning(text string, room int) string {
 
 const (
 	reset    = "\x1b[0m"
-	tabStop  = "    " // how a tab in a draft is shown
+	tabStop  = "    " // how a tab in the draft is shown
 	wideOpen = 1 << 20
-	goesOn   = 2  // how far a row is set in that goes on from the one before it
-	roomy    = 20 // how wide a terminal must be for that, and to keep words whole
+	goesOn   = 2  // indent of a continued row
+	roomy    = 20 // least width for the indent and for keeping words whole
 )
 
-// View lays prompt, draft and menu out in rows of at most width columns, and
-// says where the cursor is. No character stands across the edge; after a full
-// row the cursor is at the start of the next. Rows leave no style open.
+// View lays out prompt, draft and menu in rows of at most width columns, and returns the cursor
+// position. No character crosses the edge; after a full row the cursor is at the start of the next. Rows
+// leave no style open.
 func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 	e.width = max(1, width)
 	p := e.paint(nil)
@@ -63,7 +63,7 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 	if e.search != nil {
 		what := cmp.Or(e.Searching, "search history: ")
 		switch {
-		case e.search.failed && e.search.again && e.search.back > 0: // what is shown has it
+		case e.search.failed && e.search.again && e.search.back > 0: // the draft shown matches
 			what = cmp.Or(e.NoOther, "no more in history: ")
 		case e.search.failed:
 			what = cmp.Or(e.NotFound, "not in history: ")
@@ -76,7 +76,7 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 	if e.menu != nil {
 		m := e.menu
 		rows := cmp.Or(max(0, e.MenuRows), maxMenu)
-		others := 0 // that have no room
+		others := 0 // choices without room
 		if len(m.choices) > rows && rows > 2 {
 			rows--
 			others = len(m.choices) - rows
@@ -86,7 +86,7 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 		column := 0
 		for _, c := range shown {
 			most := e.width - 2
-			if c.Note != "" { // of which something is to be seen, too
+			if c.Note != "" { // leave room for a part of the note
 				most = max(e.width/2-2, 1)
 			}
 			column = max(column, min(cells.Width(sanitize.Line(c.Text, 0)), most))
@@ -97,7 +97,7 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 				mark, style = "> ", e.Style.Chosen
 			}
 			if m.offered && first+i == max(0, m.chosen) && c.Note == "" && column+len("    Enter") <= e.width {
-				if c.Note = "Tab"; m.chosen >= 0 { // takes it
+				if c.Note = "Tab"; m.chosen >= 0 { // accepts it
 					c.Note = "Enter"
 				}
 			}
@@ -113,7 +113,7 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 			}
 		}
 		switch {
-		case others > 0 && e.Most > 0 && len(m.choices) >= e.Most: // nobody counted the rest
+		case others > 0 && e.Most > 0 && len(m.choices) >= e.Most: // the number of others is unknown
 			p.newline()
 			p.clipped("  "+e.Style.dots(), e.Style.Note)
 		case others > 0:
@@ -125,9 +125,8 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 	return p.rows, row, col
 }
 
-// paint lays out prompt and draft, telling each place a cursor may be to spots.
-// A cursor inside a cluster, as when a character typed joins the one after it,
-// is shown behind the cluster.
+// paint lays out prompt and draft, and passes each possible cursor position to spots. A cursor inside a
+// cluster, as when a typed character joins the next one, is shown after the cluster.
 func (e *Editor) paint(spots func(spot)) *painter {
 	p := &painter{width: e.width}
 	at := boundary(e.draft.raw, e.at)
@@ -139,7 +138,7 @@ func (e *Editor) paint(spots func(spot)) *painter {
 	}
 	text := e.draft.raw
 	for i, word := 0, 0; i < len(text); {
-		if i == word && p.indent > 0 { // one begins
+		if i == word && p.indent > 0 { // a word begins
 			var needs int
 			if word, needs = e.word(i); p.col > p.indent && p.col+needs > p.width && p.indent+needs <= p.width {
 				p.wrap()
@@ -147,7 +146,7 @@ func (e *Editor) paint(spots func(spot)) *painter {
 		}
 		cluster, width := clusterAt(text, i)
 		shown, style := e.shown(cluster, width)
-		lead := width // of the first cell of what stands for the cluster
+		lead := width // width of the first cell that shows the cluster
 		if len(shown) > 1 {
 			_, lead = cells.Next(shown)
 		}
@@ -176,16 +175,16 @@ func (e *Editor) paint(spots func(spot)) *painter {
 	return p
 }
 
-// word is where the word that begins at an offset of the draft ends, with the blank behind
-// it, and how many columns it needs: it is kept whole where a row has room for it. In a
-// script without blanks that is a character, with the signs that stay with it.
+// word returns the end of the word at an offset of the draft, including the space after it, and its
+// columns: a word that fits a row is not broken. In a script without spaces a word is one character,
+// with the signs that stay with it.
 func (e *Editor) word(at int) (end, columns int) {
 	text := e.draft.raw
 	var last rune
 	for end = at; end < len(text) && columns <= e.width; {
 		cluster, width := clusterAt(text, end)
 		first, _ := utf8.DecodeRuneInString(cluster)
-		if cluster != " " && ink.Breaks(last, first) { // a blank stays with what it stands behind
+		if cluster != " " && ink.Breaks(last, first) { // a space stays with the word before
 			break
 		}
 		end += len(cluster)
@@ -201,8 +200,8 @@ func (e *Editor) word(at int) (end, columns int) {
 	return end, columns
 }
 
-// shown is what stands on the screen for a cluster of the draft. One that has
-// no width of its own would join whatever stands before it, and is named.
+// shown returns how a cluster of the draft is displayed. One without width would join the character
+// before it, so its name is shown.
 func (e *Editor) shown(cluster string, width int) (text, style string) {
 	switch {
 	case len(cluster) == 1 && (cluster == "\n" || cluster >= " " && cluster < "\x7f"):
@@ -230,7 +229,7 @@ func (e *Editor) OnTop() bool {
 	return spots[here].row == spots[0].row
 }
 
-// spots are the places of the draft where the cursor can be, and which of them it is at.
+// spots returns the possible cursor positions in the draft, and the index of the current one.
 func (e *Editor) spots() (spots []spot, here int) {
 	if e.width == 0 {
 		e.width = wideOpen
@@ -245,8 +244,7 @@ func (e *Editor) spots() (spots []spot, here int) {
 	return spots, here
 }
 
-// climb moves the cursor a row up or down within the draft, and reports
-// whether there was one to move to.
+// climb moves the cursor a row up or down within the draft, and reports whether there was such a row.
 func (e *Editor) climb(by int) bool {
 	spots, here := e.spots()
 	row := spots[here].row + by
@@ -257,7 +255,7 @@ func (e *Editor) climb(by int) bool {
 		e.goal = spots[here].col
 	}
 	e.last = climbing
-	best := -1 // the place at or before the goal, else the row's first
+	best := -1 // the position at or before the goal, otherwise the row's first
 	for _, s := range spots {
 		if s.row == row && (best < 0 || s.col <= e.goal) {
 			best = s.at

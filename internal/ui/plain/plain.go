@@ -1,7 +1,6 @@
-// Package plain is the face of a run without a terminal: short lines about what
-// the agent does, meant for standard error beside an answer on standard output.
-// One line per tool call when it is over, per notice and per retry; no colours
-// and no control characters, whatever the model or a tool may have written.
+// Package plain is the face of a non-interactive run: short lines about the agent's work on standard
+// error, beside the answer on standard output. It prints one line per finished tool call, notice and
+// retry, without colors or control characters, whatever the model or a tool wrote.
 package plain
 
 import (
@@ -21,47 +20,46 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// Options of a Renderer.
+// Options configures a Renderer.
 type Options struct {
 	Verbose bool  // also show thinking and live output
-	Words   Words // nil: English
+	Words   Words // nil means English
 }
 
-// Words puts sentences into the person's language.
+// Words translates sentences into the user's language.
 type Words interface {
-	// T is a sentence of the renderer's own; its English form is the key.
+	// T translates the renderer's own sentence; its English form is the key.
 	T(format string, args ...any) string
-	// Said is a sentence made elsewhere, such as a notice or a reason.
+	// Said translates a sentence made elsewhere, such as a notice or a reason.
 	Said(text string) string
 }
 
-// english is the Words that changes nothing.
+// english is the Words that translates nothing.
 type english struct{}
 
 func (english) T(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 func (english) Said(text string) string             { return text }
 
-// Lengths in runes beyond which a line's parts are cut.
+// Lengths in runes at which a line's parts are cut.
 const (
 	titleRunes   = 80
 	summaryRunes = 200
 	noticeRunes  = 1000
 )
 
-// Renderer is an [event.Sink] that writes lines for people. Use [New].
+// Renderer is an [event.Sink] that writes lines for the user. Use [New].
 type Renderer struct {
 	o Options
 
 	mu      sync.Mutex // guards the fields below and the order of lines
 	w       io.Writer
-	streams map[stream]*strings.Builder // the unfinished last line of each
-	tools   map[stream]string           // the tool whose output it is
-	agents  map[string]string           // who works on a subtask
-	waited  time.Duration               // for a reply, when that was last told
+	streams map[stream]*strings.Builder // the unfinished last line of each stream
+	tools   map[stream]string           // the tool that writes the stream
+	agents  map[string]string           // the agent of each subtask
+	waited  time.Duration               // the last wait reported for a reply
 }
 
-// stream is something that arrives in pieces: a task's thinking, a call's
-// output.
+// stream is text that arrives in pieces: a task's thinking or a call's output.
 type stream struct{ task, call string }
 
 // New returns a Renderer that writes to w.
@@ -72,7 +70,7 @@ func New(w io.Writer, o Options) *Renderer {
 	return &Renderer{o: o, w: w, streams: make(map[stream]*strings.Builder), tools: make(map[stream]string), agents: make(map[string]string)}
 }
 
-// Emit writes the lines that r gives rise to, if any, in one Write.
+// Emit writes the lines for r, if any, in one Write.
 func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,8 +101,7 @@ func (r *Renderer) lines(rec event.Record) string {
 		if r.o.Verbose {
 			text = r.details(rec)
 		}
-		// What the model says on the way to its answer: the text of a reply that
-		// goes on with calls. An agent of a subtask is told by its result.
+		// The text of a reply with calls comes before the answer. A subagent reports in its result.
 		said := strings.TrimSpace(e.Message.Text())
 		if r.agents[rec.Task] == "" && e.Message.Role == chat.Assistant && len(e.Message.Calls()) > 0 {
 			for line := range strings.Lines(said) {
@@ -115,7 +112,7 @@ func (r *Renderer) lines(rec event.Record) string {
 	case event.Notice:
 		return notice(r.o.Words.Said(e.Text))
 	case event.Retrying:
-		delete(r.streams, stream{task: rec.Task}) // void
+		delete(r.streams, stream{task: rec.Task}) // withdrawn
 		words := r.o.Words
 		why := cmp.Or(words.Said(e.Why), words.T("no reply"))
 		if e.Wait > 0 {
@@ -133,13 +130,13 @@ func (r *Renderer) lines(rec event.Record) string {
 	return ""
 }
 
-// tellEvery is how much longer something is waited for until that is told again.
+// tellEvery is how much longer a wait must last before it is reported again.
 const tellEvery = 10 * time.Second
 
-// waiting is the line about a reply that is waited for, told now and then.
+// waiting returns the line about a wait for a reply, or "" if one was printed recently.
 func (r *Renderer) waiting(e event.Waiting) string {
 	if e.Waited < r.waited {
-		r.waited = 0 // another one
+		r.waited = 0 // another wait
 	}
 	again := e.Waited >= r.waited+tellEvery
 	if again {
@@ -163,8 +160,8 @@ func (r *Renderer) waiting(e event.Waiting) string {
 	return notice(words.T("still waiting for the model (%s)", took))
 }
 
-// finished is the one line about a call: tool, title, outcome, time. A call of
-// another agent begins with who that is.
+// finished returns the line about a finished call: tool, title, outcome, time. A subagent's call begins
+// with its name.
 func (r *Renderer) finished(rec event.Record, e event.ToolFinished) string {
 	line := "[tool] "
 	if agent := r.agents[rec.Task]; agent != "" {

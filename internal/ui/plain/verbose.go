@@ -9,10 +9,10 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// lineBytes is how much of a line is held back until its end comes.
+// lineBytes is how much of an unfinished line is held back.
 const lineBytes = 4096
 
-// details are the lines that only a verbose run shows.
+// details returns the lines that only a verbose run prints.
 func (r *Renderer) details(rec event.Record) string {
 	switch e := rec.Event.(type) {
 	case event.ReasoningDelta:
@@ -29,7 +29,7 @@ func (r *Renderer) details(rec event.Record) string {
 	return ""
 }
 
-// grow adds a piece to a stream and gives the lines that are now whole.
+// grow adds a piece to a stream and returns its newly complete lines.
 func (r *Renderer) grow(s stream, piece string) string {
 	b := r.streams[s]
 	if b == nil {
@@ -50,7 +50,7 @@ func (r *Renderer) grow(s stream, piece string) string {
 	return r.named(s, text)
 }
 
-// flush gives what a stream has held back and ends it.
+// flush returns a stream's unfinished line and ends the stream.
 func (r *Renderer) flush(s stream) string {
 	text := ""
 	if b := r.streams[s]; b != nil {
@@ -61,7 +61,7 @@ func (r *Renderer) flush(s stream) string {
 	return text
 }
 
-// named is text, cleaned, with the name of its stream before each line.
+// named returns text, cleaned, with the name of its stream before each line.
 func (r *Renderer) named(s stream, text string) string {
 	name := "thinking"
 	if s.call != "" {

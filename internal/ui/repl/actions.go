@@ -12,8 +12,7 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// send sends what was typed: to be worked on, or while a turn runs to be answered
-// beside it or queued.
+// send submits the typed text: as a new turn, or while a turn runs to be answered beside it or queued.
 func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
 	if r.Sent != nil {
 		saved := action.Text
@@ -36,22 +35,21 @@ func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
 		r.queue.add(action.Draft)
 		return nil
 	}
-	r.keepDraft() // there is none any more, and the session may become another
+	r.keepDraft() // the draft was sent, and the turn may open another session
 	return r.begin(ctx, action)
 }
 
-// look answers what the person wants to know beside the turn. The question that is open
-// meanwhile is put below it once more; agrees says that it is answered with yes where trust
-// was given by it.
+// look answers a command beside the turn, then shows the open question again below the answer. agrees
+// means that trust, if it was given, approves the question.
 func (r *REPL) look(ctx context.Context, input string, agrees bool) error {
 	s, open := r.Session(), r.open
 	echo := ""
-	if !agrees { // else the letter for it stands there
+	if !agrees { // otherwise the answer's letter is shown already
 		echo = r.echo(oneLine(input))
 	}
 	r.looking.Go(func() {
 		if err := s.Look(ctx, input, echoing{r.render, echo}); err != nil && ctx.Err() == nil {
-			_ = r.render.Answer(echo, event.LocalAdded{Output: err.Error(), Failed: true}) // a terminal that is gone ends the loop by itself
+			_ = r.render.Answer(echo, event.LocalAdded{Output: err.Error(), Failed: true}) // a lost terminal ends the loop by itself
 		}
 		select {
 		case r.looked <- looked{open, agrees}:
@@ -61,31 +59,31 @@ func (r *REPL) look(ctx context.Context, input string, agrees bool) error {
 	return nil
 }
 
-// echo is what was typed as it stands in the stream.
+// echo returns the typed text as the output shows it.
 func (r *REPL) echo(text string) string {
 	const sign = "> "
 	return r.render.Cards().Palette.Paint(good, sign) + strings.TrimPrefix(ink.Folded(sign+text, r.width()), sign)
 }
 
-// looked is a command that was answered, the question that was open before it, and
-// whether trust answers that.
+// looked is a command that was answered, the question that was open before, and whether trust approves
+// that question.
 type looked struct {
 	open   *dialogue
 	agrees bool
 }
 
-// goOn goes on with the question that was open before a command.
+// goOn returns to the question that was open before a command.
 func (r *REPL) goOn(l looked) error {
 	switch {
 	case l.open == nil || l.open != r.open:
 		return nil
-	case l.agrees && !r.cards().Trust: // it is given
+	case l.agrees && !r.cards().Trust: // trust was given
 		return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Option: uip.Approve})
 	}
 	return r.render.Insert(r.cards().Again(r.open.card))
 }
 
-// echoing shows what a command says below what was typed.
+// echoing shows a command's output below the typed command.
 type echoing struct {
 	*term.Renderer
 	echo string
@@ -99,8 +97,8 @@ func (e echoing) Emit(ctx context.Context, rec event.Record) error {
 	return e.Renderer.Emit(ctx, rec)
 }
 
-// takeElsewhere does what the person said elsewhere, as if it had been typed here. It
-// waits while they choose from a list.
+// takeElsewhere runs a message that the user sent elsewhere, as if it had been typed here. It waits
+// while the user chooses from a list.
 func (r *REPL) takeElsewhere(ctx context.Context) error {
 	if r.Elsewhere == nil || r.picker != nil {
 		return nil
@@ -117,9 +115,9 @@ func (r *REPL) takeElsewhere(ctx context.Context) error {
 	return errors.Join(r.Say(r.Words.T("sent elsewhere (%s)", said.From)), r.send(ctx, lineedit.Action{Kind: lineedit.Submit, Text: said.Text, Draft: typed.Draft()}))
 }
 
-// stopTurn stops all that is going on. What was queued goes back to where it
-// was typed, before what is being typed; a command does only if it is alone, since what
-// stands behind it would be taken for its arguments, and one that is being typed stays so.
+// stopTurn stops the turn. Queued messages return to the prompt, before the current draft. A command
+// returns only if it is alone, since the text after it would become its arguments; a command being typed
+// stays alone.
 func (r *REPL) stopTurn() error {
 	r.editor.Close()
 	r.turn.stopped.Store(true)
@@ -152,20 +150,20 @@ func (r *REPL) stopTurn() error {
 	return r.remark(dim, dropped...)
 }
 
-// keepDraft keeps what is typed and not sent, if that has changed.
+// keepDraft saves the unsent text if it has changed.
 func (r *REPL) keepDraft() {
 	if r.Unsent == nil {
 		return
 	}
 	draft, begun := r.editor.Unsent(), r.begun
-	if draft.Empty() { // else what was put away would be lost with the program
+	if draft.Empty() { // otherwise the stash would be lost with the program
 		draft = r.stash
 	}
 	now := Unsent{Queue: r.queue.texts(), Draft: draft.Saved(), Pastes: lineedit.Join(append(r.queue.waiting(), draft, r.answer.Draft())...).Pastes()}
 	if r.open != nil {
 		begun = Answer{Question: r.open.question.ID, Given: r.open.given}
 		_, answers := read(r.Words, r.open.current(), r.answer.Text())
-		bare := r.open.question.Purpose == uip.ConfirmRiskyAction && len(strings.Fields(r.answer.Text())) < 2 && (answers || r.open.trusts(r.answer.Text())) // it is given anew
+		bare := r.open.question.Purpose == uip.ConfirmRiskyAction && len(strings.Fields(r.answer.Text())) < 2 && (answers || r.open.trusts(r.answer.Text())) // must be given again
 		if answer := r.answer.Text(); strings.TrimSpace(answer) != "" && !bare {
 			begun.Text = answer
 		}
@@ -182,7 +180,7 @@ func (r *REPL) keepDraft() {
 	}
 }
 
-// edit lets the person write the draft, or an answer, in another program.
+// edit opens the draft, or an answer, in the user's editor.
 func (r *REPL) edit(ctx context.Context) error {
 	if r.Edit == nil {
 		return nil
@@ -193,7 +191,7 @@ func (r *REPL) edit(ctx context.Context) error {
 	if err := errors.Join(r.hide(), r.Terminal.Restore()); err != nil {
 		return err
 	}
-	r.keepDraft() // whatever becomes of it
+	r.keepDraft() // whatever the editor does
 	text, err := r.Edit(ctx, line.Text())
 	line.SetText(text)
 	r.keepDraft()
@@ -207,7 +205,7 @@ func (r *REPL) edit(ctx context.Context) error {
 	return nil
 }
 
-// switchMode changes the mode; that of a turn which runs, from its next step on.
+// switchMode changes the mode; for a running turn, from its next step on.
 func (r *REPL) switchMode(ctx context.Context, mode string) error {
 	if r.open != nil && decidesMode(r.open.current()) {
 		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: modeHint(r.Words, r.open.current())}})

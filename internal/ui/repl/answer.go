@@ -17,9 +17,8 @@ import (
 	"coder/internal/ui/term"
 )
 
-// Answer is one that was begun: at which question, what was answered to its first parts,
-// what was typed at the next, and the mode that was chosen there, to count from the step
-// after it; "" if none was.
+// Answer is an unfinished answer: its question, the answers to the first parts, the text typed at the
+// next, and the mode chosen there for the step after the question; "" if none.
 type Answer struct {
 	Question   string
 	Given      []string
@@ -28,7 +27,7 @@ type Answer struct {
 
 func (a Answer) empty() bool { return a.Text+a.Mode == "" && len(a.Given) == 0 }
 
-// at is what of it belongs to a question.
+// at returns the part of the answer that belongs to a question.
 func (a Answer) at(q uip.Request) Answer {
 	if a.Question != q.ID {
 		return Answer{Question: q.ID}
@@ -37,8 +36,8 @@ func (a Answer) at(q uip.Request) Answer {
 	return a
 }
 
-// Unsent is what is typed and not sent: what waits for a turn to hear of it, the draft, and
-// an answer that was begun. Pastes are the texts in it that stand as one unit.
+// Unsent is the text not sent yet: the messages that wait for the turn, the draft, and an unfinished
+// answer. Pastes are the texts in it that are one unit.
 type Unsent struct {
 	Queue  []string
 	Draft  string
@@ -47,14 +46,13 @@ type Unsent struct {
 	Again  lineedit.Draft // if set, Draft as it was written
 }
 
-// said is all that was typed, to tell whether that has changed.
+// said returns all of the text, to detect changes.
 func (u Unsent) said() string {
 	a := u.Answer
 	return strings.Join(slices.Concat(u.Queue, a.Given, []string{u.Draft, a.Question, a.Text, a.Mode}), "\x00")
 }
 
-// The words people say yes and no with, what they say to see all of it, before the
-// numbers of hunks, and to trust a folder.
+// The words that mean yes, no, show everything, hunk numbers, and trust the folder.
 var (
 	yes   = []string{"y", "yes", "ok", "是", "好", "好的", "同意", "可以"}
 	no    = []string{"n", "no", "否", "不", "不行", "不要", "不同意", "不可以", "拒绝"}
@@ -63,14 +61,14 @@ var (
 	trust = []string{"t", "trust", "信任", "trust this folder", "信任此目录"}
 )
 
-// remembered are the words people say a yes with that is remembered.
+// remembered are the words for an approval that is remembered.
 var remembered = map[string][]string{
 	uip.Always:  {"a", "always", "always in this project", "总是", "始终", "一直", "本项目始终允许"},
 	uip.Session: {"s", "session", "always in this session", "本次", "本次会话", "会话", "本次会话始终允许"},
 	uip.Below:   {"d", "dir", "below", "目录", "此目录"},
 }
 
-// read makes an answer of a line.
+// read parses a line as an answer.
 func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 	line = strings.TrimSpace(line)
 	switch {
@@ -78,7 +76,7 @@ func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 		best := q.Display.Metadata[uip.OnEnter]
 		return uip.Response{Option: best}, best != ""
 	case q.Kind == uip.Composite:
-		// For all, for none, or the numbers of those that may run
+		// all, none, or the numbers of the approved calls
 		if a, ok := readConfirm(q, line); ok {
 			return a, true
 		}
@@ -89,7 +87,7 @@ func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 		}
 		return readConfirm(q, line)
 	}
-	if q.Kind == uip.Input { // a number is a number there
+	if q.Kind == uip.Input { // here a number is text
 		return uip.Response{Input: line}, true
 	}
 	if option := chosen(q, line); option != "" {
@@ -101,7 +99,7 @@ func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 	if on := q.Display.Metadata; on[uip.OnYes]+on[uip.OnNo]+on[uip.OnWords] != "" {
 		return readChoice(words, q, line)
 	}
-	if line == "?" || line == "？" { // which answers there are
+	if line == "?" || line == "？" { // the user asks for the possible answers
 		return uip.Response{}, false
 	}
 	if q.Author == event.ActorRecovery {
@@ -110,9 +108,9 @@ func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 	return uip.Response{Input: line}, true
 }
 
-// readRecovery reads what is to become of something that was cut off: a yes is what Enter
-// is, the first words of a label are a choice. Anything else is a new prompt, but for a no and a
-// single letter, which may mean anything.
+// readRecovery parses the answer about a task that was cut off: a yes is the default, the first words of
+// a label choose it. Any other line is a new prompt, except a no and a single letter, which may mean
+// anything.
 func readRecovery(words term.Words, q uip.Request, line string) (uip.Response, bool) {
 	if slices.Contains(yes, strings.ToLower(line)) {
 		return uip.Response{Option: q.Display.Metadata[uip.OnEnter]}, true
@@ -131,7 +129,7 @@ func readRecovery(words term.Words, q uip.Request, line string) (uip.Response, b
 	return uip.Response{Input: line}, true
 }
 
-// cutFold is what follows prefix in text, whatever case they are in.
+// cutFold returns the text after prefix, ignoring case.
 func cutFold(text, prefix string) (rest string, found bool) {
 	if len(prefix) > len(text) || !strings.EqualFold(text[:len(prefix)], prefix) {
 		return "", false
@@ -139,7 +137,7 @@ func cutFold(text, prefix string) (rest string, found bool) {
 	return text[len(prefix):], true
 }
 
-// misnumbered reports whether a line is nothing but numbers, one of which is no option's.
+// misnumbered reports whether a line has only numbers, at least one without an option.
 func misnumbered(q uip.Request, line string) bool {
 	numbers := strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,，、", c) })
 	return strings.Trim(line, "0123456789 ,，、") == "" && slices.ContainsFunc(numbers, func(n string) bool { return chosen(q, n) == "" })
@@ -153,8 +151,7 @@ func ownNumber(q uip.Request, line string) bool {
 		q.Author != event.ActorRecovery && on[uip.OnYes]+on[uip.OnNo]+on[uip.OnWords] == ""
 }
 
-// hasWords reports whether a line that was typed at a question and not sent says more than
-// which of its answers is meant.
+// hasWords reports whether an unsent line at a question says more than which answer is meant.
 func hasWords(words term.Words, q uip.Request, line string) bool {
 	a, ok := read(words, q, line)
 	said := a.Comment
@@ -167,8 +164,7 @@ func hasWords(words term.Words, q uip.Request, line string) bool {
 	return (!ok || said != "") && utf8.RuneCountInString(strings.TrimSpace(line)) > 3
 }
 
-// chosen is the option that a word names: by its number, its id, another name it has or
-// its label.
+// chosen returns the option that a word names: by number, id, alias or label.
 func chosen(q uip.Request, word string) string {
 	for i, o := range q.Options {
 		if word == strconv.Itoa(i+1) || strings.EqualFold(word, o.ID) || strings.EqualFold(word, q.Display.Metadata[uip.Named+o.ID]) {
@@ -183,12 +179,11 @@ func chosen(q uip.Request, word string) string {
 	return ""
 }
 
-// readChoice reads the choice of one of the program's own options, and words for the
-// model behind it: yes, 2 and be quick, no, think of the tests. The beginning of a label
-// is a choice, too. Nothing is guessed: a choice with words that do not go on from it, such
-// as a condition, is none.
+// readChoice parses the choice of one of the program's options, followed by a comment for the model:
+// yes, 2 and be quick, no, think of the tests. The beginning of a label chooses it too. It does not
+// guess: a choice followed by any other text, such as a condition, is no answer.
 func readChoice(words term.Words, q uip.Request, line string) (uip.Response, bool) {
-	if line == "?" || line == "？" { // which answers there are
+	if line == "?" || line == "？" { // the user asks for the possible answers
 		return uip.Response{}, false
 	}
 	word, between, rest := firstWord(line)
@@ -202,7 +197,7 @@ func readChoice(words term.Words, q uip.Request, line string) (uip.Response, boo
 		return uip.Response{Option: on[uip.OnNo], Comment: rest}, true
 	case option != "" && agreed:
 		return uip.Response{Option: option, Comment: comment}, true
-	case option != "" && option == on[uip.OnWords] && strings.Trim(word, "0123456789") == "": // whatever the words are, they go with it
+	case option != "" && option == on[uip.OnWords] && strings.Trim(word, "0123456789") == "": // any text is its comment
 		return uip.Response{Option: option, Comment: rest}, true
 	case option != "" && (slices.Contains(yes, word) || strings.Trim(word, "0123456789") == ""):
 		return uip.Response{}, false
@@ -217,7 +212,7 @@ func readChoice(words term.Words, q uip.Request, line string) (uip.Response, boo
 	return uip.Response{Option: on[uip.OnWords], Comment: line}, on[uip.OnWords] != ""
 }
 
-// firstWord parts a line: "no, use b" is "no" and "use b", and what stands between.
+// firstWord splits a line: "no, use b" is "no" and "use b", and the separator.
 func firstWord(line string) (word, between, rest string) {
 	word = line
 	if i := strings.IndexAny(line, separators); i >= 0 {
@@ -227,9 +222,8 @@ func firstWord(line string) (word, between, rest string) {
 	return strings.ToLower(word), between, rest
 }
 
-// readNumbers reads which calls of a card may run, and with a dot which hunks of
-// them: 1 2.1 2.3. Words behind them that go on from a yes are for the model: 1 3 and leave
-// the others.
+// readNumbers parses the numbers of the approved calls of a card, and with a dot the hunks of a call: 1
+// 2.1 2.3. Text after the numbers that continues a yes is for the model: 1 3 and leave the others.
 func readNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
 	line, comment, ok := numbersIn(line, "0123456789.,，、 \t")
 	if !ok {
@@ -241,7 +235,7 @@ func readNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
 	}
 	for _, f := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,，、\t", c) }) {
 		call, hunk, some := strings.Cut(f, ".")
-		n, err := strconv.ParseUint(call, 10, 16) // no sign: +1 is no number of a call
+		n, err := strconv.ParseUint(call, 10, 16) // no sign: +1 is not the number of a call
 		if err != nil || n < 1 || int(n) > len(q.Parts) || some && !offers(q.Parts[n-1], uip.Some) {
 			return uip.Response{}, false
 		}
@@ -254,32 +248,30 @@ func readNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
 		ok = true
 	}
 	for i := range a.Parts {
-		a.Parts[i].Comment = comment // whether it is about what may run or what may not, only the model can tell
+		a.Parts[i].Comment = comment // only the model can tell whether it is about the approved or the denied calls
 	}
 	return a, ok
 }
 
-// readHunks reads the hunks of a change that may be made, and words for the model
-// behind them: h 1 3 the rest can wait.
+// readHunks parses the approved hunks of a change, and a comment for the model: h 1 3 the rest can wait.
 func readHunks(q uip.Request, line string) (a uip.Response, ok bool) {
 	word, rest, _ := strings.Cut(line, " ")
 	if !slices.Contains(hunks, strings.ToLower(word)) || !offers(q, uip.Some) {
 		return a, false
 	}
 	numbers, comment, ok := numbersIn(rest, "0123456789-,，、 \t")
-	if !ok && comment != "" { // they say what was left out, and why
+	if !ok && comment != "" { // the comment explains what was left out
 		first, _, _ := strings.Cut(comment, " ")
 		ok = !slices.Contains(conditions, strings.ToLower(strings.Trim(first, separators)))
 	}
 	return uip.Response{Option: uip.Some, Input: numbers, Comment: comment}, ok
 }
 
-// joined is the words between two numbers that both count.
+// joined matches the word between two numbers that both count.
 var joined = lazy.Regexp(`(?i)([0-9][,，]?)\s*(?:\band\b|&|和|与|及)\s*([0-9])`)
 
-// numbersIn parts a line that begins with numbers, written with these signs, from the words
-// for the model behind them. Nothing is guessed: letters right behind a number, or words that
-// make a condition of it, are no answer.
+// numbersIn splits a line that begins with numbers, written with these signs, from the comment for the
+// model. It does not guess: letters directly after a number, or a condition, are no answer.
 func numbersIn(line, signs string) (numbers, comment string, ok bool) {
 	for joined().MatchString(line) {
 		line = joined().ReplaceAllString(line, "$1 $2")
@@ -290,12 +282,12 @@ func numbersIn(line, signs string) (numbers, comment string, ok bool) {
 	}
 	numbers = strings.TrimRight(line[:end], separators+"、")
 	if len(numbers) == end && line[end] < utf8.RuneSelf && line[end] != ':' {
-		return "", "", false // 1-2x is no number
+		return "", "", false // 1-2x is not a number
 	}
 	words := strings.TrimLeft(line[end:], separators)
 	comment, ok = goesOn(line[len(numbers):end], words)
 	if first, _, _ := strings.Cut(words, " "); strings.ContainsAny(first, "0123456789") {
-		return "", "", false // +3 may mean that, too
+		return "", "", false // +3 may add a number
 	}
 	return numbers, comment, ok
 }
@@ -321,10 +313,9 @@ func readConfirm(q uip.Request, line string) (uip.Response, bool) {
 	return uip.Response{}, false
 }
 
-// goesOn is what words behind a yes tell the model, if they go on from it: y and
-// keep it short, 好，并写测试, or ask it for something: y but please be brief,
-// 同意，但是请简短. Others, such as a condition, make a yes none: nothing here could
-// keep to it.
+// goesOn returns the comment after a yes, if it continues the yes: y and keep it short, 好，并写测试, or asks
+// for something: y but please be brief, 同意，但是请简短. Any other text, such as a condition, makes the yes
+// invalid: coder could not enforce it.
 func goesOn(between, words string) (comment string, ok bool) {
 	if comment, ok := wish(words); ok {
 		return comment, true
@@ -353,8 +344,8 @@ func goesOn(between, words string) (comment string, ok bool) {
 	return words, strings.ContainsAny(between, ",，:：")
 }
 
-// wish is what words behind a yes ask the model for, but for the "but" before it: but
-// please be brief, 但是请简短. What may take back or put off any of the yes is no wish.
+// wish returns the request after a yes, without the "but": but please be brief, 但是请简短. Text that might
+// withdraw or delay any of the approval is not a request.
 func wish(words string) (comment string, ok bool) {
 	for _, but := range []string{"but", "但是", "但", "不过"} {
 		if len(words) < len(but) || !strings.EqualFold(words[:len(but)], but) {
@@ -376,10 +367,10 @@ func wish(words string) (comment string, ok bool) {
 	return "", false
 }
 
-// putOff are words by which a wish may put off or take back what it goes with.
+// putOff are words that may delay or withdraw the approval.
 var putOff = []string{"first", "later", "tomorrow", "before", "until", "never", "stop", "hold", "cancel", "skip", "instead", "cannot", "ask"}
 
-// conditions are words by which a yes is taken back.
+// conditions are words that make a yes conditional.
 var conditions = []string{"but", "if", "unless", "except", "only", "not", "when", "after", "once", "without", "n", "no", "don't", "dont", "wait"}
 
 func offers(q uip.Request, id string) bool {

@@ -15,20 +15,20 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// ask is a question on its way from the turn to the person.
+// ask is a question from the turn to the user.
 type ask struct {
 	question uip.Request
-	reply    chan reply      // holds one
-	over     <-chan struct{} // the question is withdrawn
+	reply    chan reply      // buffers one reply
+	over     <-chan struct{} // closed if the question is withdrawn
 }
 
-// reply is what comes back for a question.
+// reply is the answer to a question.
 type reply struct {
 	uip.Response
 	err error
 }
 
-// Ask puts a question to the person at the terminal.
+// Ask asks the user at the terminal.
 func (r *REPL) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	a := ask{q, make(chan reply, 1), ctx.Done()}
 	select {
@@ -44,31 +44,31 @@ func (r *REPL) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	}
 }
 
-// dialogue is a question that is being answered, part by part.
+// dialogue is an open question and its answers so far, part by part.
 type dialogue struct {
 	ask
-	at    int // the part under way, if it is asked part by part
+	at    int // the current part, if asked part by part
 	parts []uip.Response
-	given []string       // what was typed for each of them
-	back  lineedit.Draft // what was typed last and was no answer
-	whole bool           // all of what is to be approved has been shown
+	given []string       // text typed for each part
+	back  lineedit.Draft // the last line typed that was not an answer
+	whole bool           // all of the approval's subject was shown
 	trust bool           // its card offered to trust the folder
 
-	chosen  int  // the option that is highlighted
-	flat    bool // its options stand in the stream, since there is no room below
+	chosen  int  // index of the highlighted option
+	flat    bool // its options are in the output, for lack of room below
 	touched bool // a key was pressed in it
 
-	since  time.Time // when it was put
-	called bool      // for a person who looked elsewhere
+	since  time.Time // when it was shown
+	called bool      // the user, who looked elsewhere, was notified
 }
 
-// seen is cards that hide nothing where all of the question has been shown.
+// seen returns cards that hide nothing if all of the question was shown.
 func (d *dialogue) seen(cards term.Cards) term.Cards {
 	cards.Whole = cards.Whole || d.whole
 	return cards
 }
 
-// titleOf is what a question is about, for people.
+// titleOf returns the subject of a question, for the user.
 func (r *REPL) titleOf(q uip.Request) string {
 	if q.Worded() {
 		return r.Words.Said(q.Display.Title)
@@ -76,9 +76,8 @@ func (r *REPL) titleOf(q uip.Request) string {
 	return q.Display.Title
 }
 
-// secondLook is the card with nothing left out, and what to say about it, if
-// the person wants to see that or must: nobody says yes to what they were not
-// shown. It is empty where the line is an answer.
+// secondLook returns the complete card, with a message, if the user asks for it or must see it: nobody
+// approves what they were not shown. It is empty if the line is an answer.
 func (d *dialogue) secondLook(cards term.Cards, words term.Words, line string) string {
 	q := d.current()
 	wants := slices.Contains(view, strings.ToLower(strings.TrimSpace(line))) && q.Purpose == uip.ConfirmRiskyAction
@@ -100,13 +99,13 @@ func (d *dialogue) secondLook(cards term.Cards, words term.Words, line string) s
 	return text
 }
 
-// inParts reports whether the parts are asked one after the other. An approval
-// of several calls is one card with one answer.
+// inParts reports whether the parts are asked one by one. An approval of several calls is one card with
+// one answer.
 func (d *dialogue) inParts() bool {
 	return len(d.question.Parts) > 0 && d.question.Purpose != uip.ConfirmRiskyAction
 }
 
-// current is the question that the next answer is for.
+// current returns the question that the next answer is for.
 func (d *dialogue) current() uip.Request {
 	if d.inParts() {
 		return d.question.Parts[d.at]
@@ -145,7 +144,7 @@ func (r *REPL) put(ctx context.Context, a ask) error {
 	return nil
 }
 
-// show draws the part of the question that is to be answered now.
+// show draws the current part of the question.
 func (r *REPL) show() error {
 	cards, d := r.cards(), r.open
 	if !cards.Hides(d.question) {
@@ -155,7 +154,7 @@ func (r *REPL) show() error {
 	return r.render.Insert(d.card(cards))
 }
 
-// card is the part of the question that is to be answered now.
+// card returns the card for the current part of the question.
 func (d *dialogue) card(c term.Cards) string {
 	if d.inParts() {
 		return c.Question(d.current(), d.at+1, len(d.question.Parts))
@@ -169,17 +168,16 @@ func (r *REPL) cards() term.Cards {
 	return c
 }
 
-// offering are cards that offer what one of their options may do beyond the call.
+// offering adds to the cards what an option may do beyond the call.
 func offering(c term.Cards, trust func() bool, direct func() error) term.Cards {
 	c.Trust, c.Direct = trust != nil && trust(), direct != nil
 	return c
 }
 
-// trustInput is what trust is given with.
+// trustInput is the command that trusts the folder.
 const trustInput = "/trust yes"
 
-// trusts reports whether a line says yes to a check, and to all that follow, which its card
-// offered.
+// trusts reports whether a line approves a check and all later ones, if the card offered that.
 func (d *dialogue) trusts(line string) bool {
 	if line = strings.ToLower(strings.TrimSpace(line)); !d.trust {
 		return false
@@ -191,13 +189,13 @@ func (d *dialogue) trusts(line string) bool {
 	return slices.Contains(trust, line) || slices.Contains(yes, word) && (strings.HasPrefix(rest, "trust") || strings.HasPrefix(rest, "信任"))
 }
 
-// entered takes a line that was typed at a question. A command does what it does while a
-// turn runs, and is never the answer.
+// entered handles a line typed at a question. A command acts as it does during a turn, and is never the
+// answer.
 func (r *REPL) entered(ctx context.Context, action lineedit.Action) error {
 	s := r.Session()
 	mode := s.Switches(action.Text)
 	if r.Sent != nil && (mode != "" || s.Looks(action.Text)) {
-		r.Sent(action.Text) // to be found again
+		r.Sent(action.Text) // for the history
 		r.editor.Found(action.Draft)
 	}
 	switch {
@@ -209,7 +207,7 @@ func (r *REPL) entered(ctx context.Context, action lineedit.Action) error {
 		return errLeave
 	case s.Knows(action.Text):
 		r.queue.add(action.Draft)
-		r.open.back = lineedit.Draft{} // Up takes back what was typed last
+		r.open.back = lineedit.Draft{} // Up recalls the line typed last
 		return nil
 	}
 	if err := s.Unknown(action.Text); err != nil {
@@ -227,8 +225,7 @@ func (r *REPL) entered(ctx context.Context, action lineedit.Action) error {
 	return r.answered(ctx, action.Text, action.Draft)
 }
 
-// answered takes a line as the answer, if it is one. It stays on the screen as
-// it stood.
+// answered handles a line as the answer, and leaves it on the screen as typed.
 func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) error {
 	if err := r.commit(r.answerPrompt(), draft); err != nil {
 		return err
@@ -237,19 +234,19 @@ func (r *REPL) answered(ctx context.Context, line string, draft lineedit.Draft) 
 	return r.decide(ctx, same, draft, stop)
 }
 
-// decide takes a line as the answer; stop says that a no ends the turn.
+// decide reads a line as the answer; stop means that a no stops the turn.
 func (r *REPL) decide(ctx context.Context, line string, draft lineedit.Draft, stop bool) error {
 	d := r.open
 	q := d.current()
 	if text := d.secondLook(r.cards(), r.Words, line); text != "" {
 		r.render.Saw(d.question)
-		r.swallow = r.Now().Add(calm) // an Enter that was meant for the first look
+		r.swallow = r.Now().Add(calm) // ignore an Enter meant for the first card
 		return r.render.Insert(text)
 	}
 	switch {
 	case d.trusts(line) && r.cards().Trust:
 		return r.look(ctx, trustInput, true)
-	case d.trusts(line): // it was given elsewhere meanwhile
+	case d.trusts(line): // trust was given elsewhere meanwhile
 		line = "y"
 	case directs(r.cards(), q, line):
 		if err := r.Direct(); err != nil {
@@ -268,7 +265,7 @@ func (r *REPL) decide(ctx context.Context, line string, draft lineedit.Draft, st
 		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: r.Words.Said(err.Error())}})
 	}
 	if hasWords(r.Words, q, line) && r.Sent != nil {
-		r.Sent(line) // to be found again
+		r.Sent(line) // for the history
 		r.editor.Found(draft)
 	}
 	if !d.inParts() {
@@ -281,14 +278,13 @@ func (r *REPL) decide(ctx context.Context, line string, draft lineedit.Draft, st
 	return r.reply(uip.Response{ID: d.question.ID, Author: "user", Parts: d.parts})
 }
 
-// directs reports whether a line says yes to a command that the person typed, and to all that
-// follow, which its card offers.
+// directs reports whether a line approves a command that the user typed, and all later ones, if the card
+// offers that.
 func directs(cards term.Cards, q uip.Request, line string) bool {
 	return cards.Unasks(q) && strings.EqualFold(strings.TrimSpace(line), "b")
 }
 
-// forgo keeps words that were typed at the open question, which is not answered with them:
-// Up and Ctrl+R find them.
+// forgo saves text typed at the open question that will not answer it: Up and Ctrl+R find it.
 func (r *REPL) forgo(half lineedit.Draft) {
 	if r.open == nil || !hasWords(r.Words, r.open.current(), half.Text()) {
 		return
@@ -299,7 +295,7 @@ func (r *REPL) forgo(half lineedit.Draft) {
 	}
 }
 
-// unheard reports whether a yes has words that nobody would hear: no model asks.
+// unheard reports whether a yes has a comment that no model would read.
 func unheard(q uip.Request, a uip.Response) bool {
 	return a.Comment != "" && a.Option != uip.Reject && (q.Author == event.ActorUser || q.Author == event.ActorVerifier)
 }
@@ -307,11 +303,11 @@ func unheard(q uip.Request, a uip.Response) bool {
 func (r *REPL) reply(a uip.Response) error {
 	r.open.reply <- reply{Response: a}
 	r.open = nil
-	r.turn.began = r.Now() // the time a person takes is not the turn's
+	r.turn.began = r.Now() // waiting for the user is not the turn's time
 	return nil
 }
 
-// hint says which answers a question takes.
+// hint returns the possible answers to a question.
 func hint(words term.Words, cards term.Cards, q uip.Request) string {
 	if q.Kind == uip.Composite {
 		if len(q.Parts) == 2 {
@@ -341,7 +337,7 @@ func hint(words term.Words, cards term.Cards, q uip.Request) string {
 	if hasHunks(q) {
 		say += words.T("; ") + words.T("h 1: yes to hunk 1 only")
 	}
-	if q.Author == event.ActorUser || q.Author == event.ActorVerifier { // no model asks
+	if q.Author == event.ActorUser || q.Author == event.ActorVerifier { // not asked by a model
 		return say
 	}
 	return say + words.T("; ") + words.T("y and … or n … adds a note")
@@ -349,13 +345,12 @@ func hint(words term.Words, cards term.Cards, q uip.Request) string {
 
 func hasHunks(q uip.Request) bool { return q.Display.Metadata[uip.Hunks] != "" }
 
-// decidesMode reports whether the answer to a question decides the mode: its options have
-// the names of modes.
+// decidesMode reports whether the answer decides the mode: the options are named after modes.
 func decidesMode(q uip.Request) bool {
 	return slices.ContainsFunc(q.Options, func(o uip.Option) bool { return q.Display.Metadata[uip.Named+o.ID] != "" })
 }
 
-// modeHint says how the mode is chosen at such a question.
+// modeHint returns how to choose the mode at such a question.
 func modeHint(words term.Words, q uip.Request) string {
 	return words.T("the answer sets the mode: answer with a number from 1 to %d", len(q.Options))
 }

@@ -11,7 +11,7 @@ import (
 	"coder/internal/ui/term"
 )
 
-// Ask puts a question and reads its answer, part by part if it has parts.
+// Ask asks the user a question, part by part if it has parts.
 func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	back := make(chan struct{})
 	select {
@@ -22,7 +22,7 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	}
 	l.asking.Store(true)
 	defer func() {
-		if l.program.Err() == nil { // else the turn must not be stopped: the question stays open
+		if l.program.Err() == nil { // otherwise the turn must not be stopped: the question stays open
 			l.asking.Store(false)
 		}
 	}()
@@ -37,7 +37,7 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	if l.now.Mode != "" {
 		l.switchMode(ctx, l.now.Mode)
 	}
-	if _, mode := l.Status(); l.mode == mode { // it has come to it
+	if _, mode := l.Status(); l.mode == mode { // the mode is in effect
 		l.mode = ""
 	}
 	if !l.Render.Cards().Hides(q) {
@@ -58,8 +58,7 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 
 func (l *Lines) cards() term.Cards { return offering(l.Render.Cards(), l.Trust, l.Direct) }
 
-// card is the part of the question that is to be answered now, in brief where all of it was
-// shown before.
+// card returns the card for the current part of the question, shortened if it was shown in full before.
 func (l *Lines) card(d *dialogue, brief bool) string {
 	cards := l.cards()
 	d.trust = d.trust || cards.Trusts(d.question)
@@ -69,15 +68,14 @@ func (l *Lines) card(d *dialogue, brief bool) string {
 	return d.card(cards)
 }
 
-// answer reads lines until one is an answer. Esc stops the turn at an approval,
-// and dismisses any other question. Where nothing can be read any more the
-// question stays open.
+// answer reads lines until one is an answer. Esc stops the turn at an approval, and dismisses any other
+// question. If no more input can be read, the question stays open.
 func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 	text := l.card(d, false)
 	for q := d.current(); ; {
 		h, err := l.reply(ctx, strings.TrimPrefix(text+"\n> ", "\n"))
 		if err == nil && h.kind == stopped && l.Sent != nil && hasWords(l.Words, q, h.line) {
-			l.Sent(h.line) // it is thrown away, and found again by who looks for it
+			l.Sent(h.line) // discarded, but in the history
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -99,8 +97,8 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			continue
 		}
 		if said, ok := l.command(ctx, q, h.line); ok {
-			if l.Sent != nil && !l.Session().Knows(strings.TrimSpace(h.line)) { // else it is sent when its time has come
-				l.Sent(strings.TrimSpace(h.line)) // to be found again
+			if l.Sent != nil && !l.Session().Knows(strings.TrimSpace(h.line)) { // otherwise it is sent later
+				l.Sent(strings.TrimSpace(h.line)) // for the history
 			}
 			text = said
 			continue
@@ -115,13 +113,13 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 			text = all
 			continue
 		}
-		if d.trusts(h.line) && !l.cards().Trust { // it was given elsewhere meanwhile
+		if d.trusts(h.line) && !l.cards().Trust { // trust was given elsewhere meanwhile
 			h.line = "y"
 		}
 		if d.trusts(h.line) {
 			l.look(ctx, input{line: trustInput})
 			l.looking.Wait()
-			if !l.cards().Trust { // it is given
+			if !l.cards().Trust { // trust was given
 				return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
 			}
 			text = l.card(d, true)
@@ -139,7 +137,7 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 		if ok && !unheard(q, a) && uip.Check(q, a) == nil {
 			l.now.Given = append(l.now.Given, h.line)
 			if l.Sent != nil && hasWords(l.Words, q, h.line) {
-				l.Sent(h.line) // to be found again
+				l.Sent(h.line) // for the history
 			}
 			return a, nil
 		}
@@ -147,8 +145,8 @@ func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
 	}
 }
 
-// command does what a command that was typed at a question does while a turn runs, and is
-// what to say below it. It reports whether the line is one.
+// command runs a command typed at a question, as during a turn, and returns the text to show below it.
+// It reports whether the line is a command.
 func (l *Lines) command(ctx context.Context, q uip.Request, line string) (say string, ok bool) {
 	s := l.Session()
 	line = strings.TrimSpace(line)
@@ -172,8 +170,8 @@ func (l *Lines) command(ctx context.Context, q uip.Request, line string) (say st
 	return "", false
 }
 
-// reply asks and waits for a line typed behind the prompt, or Esc. A line that
-// was begun before the question was there is no answer to it.
+// reply prompts and waits for a line typed after the prompt, or Esc. A line begun before the question
+// appeared is not an answer.
 func (l *Lines) reply(ctx context.Context, text string) (input, error) {
 	if err := l.prompt(text); err != nil {
 		return input{}, err

@@ -16,15 +16,15 @@ import (
 	"coder/internal/ui/term"
 )
 
-// calm is how long a card that has just appeared takes no Enter, unless an answer was begun in
-// it, and how long an Enter that follows a number is swallowed.
+// calm is how long a new card ignores Enter, unless an answer was begun in it, and how long an Enter
+// after a number is ignored.
 const calm = 500 * time.Millisecond
 
-// unchosen is the place of the highlight while there is none.
+// unchosen is the highlight's index if there is none.
 const unchosen = -1
 
-// choose opens the options of the question that is put: the first is highlighted, unless
-// something dangerous is asked about.
+// choose initializes the options of the open question: the first is highlighted, unless the question is
+// about something dangerous.
 func (d *dialogue) choose(cards term.Cards) {
 	d.chosen = unchosen
 	if !d.flat && !term.Dangerous(d.question) && len(cards.Choices(d.question)) > 0 {
@@ -32,8 +32,8 @@ func (d *dialogue) choose(cards term.Cards) {
 	}
 }
 
-// cardKey does what a key means at the open question as long as nothing is typed there. It
-// reports whether the key meant anything.
+// cardKey handles a key at the open question while its line is empty. It reports whether the key had a
+// meaning.
 func (r *REPL) cardKey(ctx context.Context, k lineedit.Key) (done bool, err error) {
 	enter := k == lineedit.Key{Name: lineedit.Enter}
 	swallows := r.Now().Before(r.swallow)
@@ -65,7 +65,7 @@ func (r *REPL) cardKey(ctx context.Context, k lineedit.Key) (done bool, err erro
 	return r.choiceKey(ctx, k, choices)
 }
 
-// choiceKey does what a key means at the options of an approval.
+// choiceKey handles a key at the options of an approval.
 func (r *REPL) choiceKey(ctx context.Context, k lineedit.Key, choices []term.Choice) (done bool, err error) {
 	d := r.open
 	switch {
@@ -74,7 +74,7 @@ func (r *REPL) choiceKey(ctx context.Context, k lineedit.Key, choices []term.Cho
 		return true, r.render.Insert(r.cards().Why(d.current()))
 	case term.Dangerous(d.current()):
 		return false, nil
-	case d.flat: // there is no highlight to move
+	case d.flat: // no highlight to move
 	case k == lineedit.Key{Name: lineedit.Down}, k == lineedit.WithCtrl('n'):
 		d.chosen = min(d.chosen+1, len(choices)-1)
 		return true, nil
@@ -86,19 +86,19 @@ func (r *REPL) choiceKey(ctx context.Context, k lineedit.Key, choices []term.Cho
 	case k == lineedit.Key{Name: lineedit.Enter} && d.chosen >= 0 && d.chosen < len(choices):
 		return true, r.choice(ctx, choices[d.chosen])
 	}
-	if d.current().Kind != uip.Confirm { // numbers choose calls there
+	if d.current().Kind != uip.Confirm { // here numbers choose calls
 		return false, nil
 	}
 	i := slices.IndexFunc(choices, func(c term.Choice) bool { return len(c.Key) == 1 && k == lineedit.Typed(rune(c.Key[0])) })
-	if i < 0 || !r.editor.Empty() && r.Now().Sub(d.since) < calm { // that may have been meant for the draft
+	if i < 0 || !r.editor.Empty() && r.Now().Sub(d.since) < calm { // the key may have been meant for the draft
 		return false, nil
 	}
 	r.swallow = r.Now().Add(calm)
 	return true, r.choice(ctx, choices[i])
 }
 
-// allowEdits says yes to an edit and to those that follow in this session. At any other approval
-// it says how the mode is changed there. A fresh card takes no key that was meant for the prompt.
+// allowEdits approves an edit and all later edits in this session. At any other approval it shows how to
+// change the mode. A fresh card ignores a key meant for the prompt.
 func (r *REPL) allowEdits(ctx context.Context, choices []term.Choice, fresh bool) error {
 	d := r.open
 	if !term.Edits(d.question) {
@@ -113,8 +113,8 @@ func (r *REPL) allowEdits(ctx context.Context, choices []term.Choice, fresh bool
 	return nil
 }
 
-// isPrompt reports whether a line that was typed at an approval is a prompt: several words that
-// do not begin as an answer does.
+// isPrompt reports whether a line typed at an approval is a prompt: several words that do not begin like
+// an answer.
 func isPrompt(q uip.Request, line string) bool {
 	line = strings.TrimSpace(line)
 	word, _, rest := firstWord(line)
@@ -130,7 +130,7 @@ func isPrompt(q uip.Request, line string) bool {
 	return q.Purpose == uip.ConfirmRiskyAction && q.Kind != uip.Select && several && !begins && !strings.ContainsAny(word, "0123456789?？")
 }
 
-// choice answers with one of the options.
+// choice answers with an option.
 func (r *REPL) choice(ctx context.Context, c term.Choice) error {
 	var shown, line lineedit.Editor
 	shown.SetText(c.Key + " " + c.Label)
@@ -141,7 +141,7 @@ func (r *REPL) choice(ctx context.Context, c term.Choice) error {
 	return r.decide(ctx, c.Line, line.Draft(), c.Stop)
 }
 
-// wholeCard shows all of what the open question is about.
+// wholeCard shows everything that the open question is about.
 func (r *REPL) wholeCard() error {
 	d, cards := r.open, r.cards()
 	d.whole, cards.Whole = true, true
@@ -149,8 +149,8 @@ func (r *REPL) wholeCard() error {
 	return r.render.Insert(cards.Draw(d.question))
 }
 
-// options are the rows of the options of the open question, at most so many; none if they
-// stand in the stream.
+// options returns the rows of the open question's options, at most so many; none if they are in the
+// output.
 func (r *REPL) options(most int) []string {
 	d := r.open
 	if d.flat || d.inParts() {
@@ -161,23 +161,23 @@ func (r *REPL) options(most int) []string {
 		chosen = unchosen
 	}
 	rows := d.seen(r.cards()).Options(d.question, chosen)
-	if len(rows) > most { // the terminal has become smaller
+	if len(rows) > most { // the terminal has shrunk
 		return rows[max(0, min(chosen, len(rows)-most)):][:most]
 	}
 	return rows
 }
 
-// leastCard is how many rows stay for the card above its options.
+// leastCard is the number of rows kept for the card above its options.
 const leastCard = 3
 
-// fits reports whether the options of a question can stand below its card.
+// fits reports whether a question's options fit below its card.
 func (r *REPL) fits(q uip.Request) bool {
 	rows := r.cards().Options(q, unchosen)
 	return len(rows) > 0 && len(rows)+leastCard+1 < r.height()
 }
 
-// numbered is a line that begins with the number of an option, as the words that mean the
-// same: 1 is y, 4 use b is n use b.
+// numbered replaces an option's number at the start of a line with its letter: 1 is y, 4 use b is n use
+// b.
 func numbered(choices []term.Choice, line string) (same string, stop bool) {
 	word, _, rest := firstWord(strings.TrimSpace(line))
 	for _, c := range choices {
@@ -194,7 +194,7 @@ func numbered(choices []term.Choice, line string) (same string, stop bool) {
 	return line, false
 }
 
-// asksWhy reports whether a line asks why an approval is asked for.
+// asksWhy reports whether a line asks why approval is needed.
 func asksWhy(q uip.Request, line string) bool {
 	line = strings.TrimSpace(line)
 	return (line == "?" || line == "？") && q.Purpose == uip.ConfirmRiskyAction && q.Kind != uip.Select

@@ -14,32 +14,32 @@ import (
 	"coder/internal/ui/tty"
 )
 
-// keyboard makes lines of the keys that are pressed at a [Page].
+// keyboard turns key presses at a [Page] into lines.
 type keyboard struct {
 	terminal *tty.Terminal
 	page     *Page
-	inputs   chan input    // closed when nothing more can be typed
-	lends    chan lent     // somebody wants the terminal
-	begins   <-chan string // what is to stand there as if it had been typed
-	keeps    func() bool   // Esc leaves what is typed where it is
-	stands   atomic.Value  // the line as a string, for others to look at
+	inputs   chan input    // closed when no more input can come
+	lends    chan lent     // requests for the terminal
+	begins   <-chan string // text to show as if typed
+	keeps    func() bool   // reports whether Esc keeps the typed text
+	stands   atomic.Value  // the line as a string, for other goroutines
 
 	line   []byte
 	typing bool
-	pasted bool // a part of the line came with several lines at once
+	pasted bool // a part of the line was pasted with several lines
 }
 
-// input is what a person did.
+// input is what the user did.
 type input struct {
 	kind  inputKind
 	line  string
-	asked bool // the line was typed behind the prompt; else it was begun before there was one
-	apart bool // something was printed below the line before it was taken
-	// pasted says that a part of it came with several lines at once.
+	asked bool // typed after the prompt; otherwise begun before it
+	apart bool // something was printed below the line before it was read
+	// pasted means that part of it was pasted with several lines.
 	pasted bool
 }
 
-// draft is the line as a draft, pasted as a whole where a part of it was.
+// draft returns the line as a draft, as one paste if part of it was pasted.
 func (h input) draft() lineedit.Draft {
 	if h.pasted {
 		return lineedit.Folded(h.line, []string{h.line})
@@ -56,7 +56,7 @@ const (
 	interrupted                  // Ctrl+C
 )
 
-// listen reads keys until ctx ends or nothing more can be typed.
+// listen reads keys until ctx ends or the input ends.
 func (k *keyboard) listen(ctx context.Context) {
 	defer close(k.inputs)
 	for {
@@ -87,7 +87,7 @@ func (k *keyboard) listen(ctx context.Context) {
 	}
 }
 
-// read reads keys, or as many as were pressed before somebody wants the terminal.
+// read reads keys until a batch is complete or the terminal is requested.
 func (k *keyboard) read(ctx context.Context) (batch []tty.Event, away *lent, err error) {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -115,7 +115,7 @@ func (k *keyboard) read(ctx context.Context) (batch []tty.Event, away *lent, err
 	}
 }
 
-// lend gives the terminal away and waits until it is back.
+// lend lends the terminal and waits until it is back.
 func (k *keyboard) lend(l lent) error {
 	if err := k.terminal.Restore(); err != nil {
 		close(l.refused)
@@ -132,7 +132,7 @@ func (k *keyboard) lend(l lent) error {
 	return nil
 }
 
-// pressed is the keys of an event. What is pasted is as good as typed.
+// pressed returns an event's keys. Pasted text counts as typed.
 func pressed(e tty.Event) (keys []lineedit.Key) {
 	switch e := e.(type) {
 	case tty.Key:
@@ -149,8 +149,8 @@ func pressed(e tty.Event) (keys []lineedit.Key) {
 	return keys
 }
 
-// key handles a key, and says what the person did with it if that is more than
-// typing. Keys that would move a cursor do nothing.
+// key handles a key, and returns what the user did if it is more than typing. Keys that move the cursor
+// do nothing.
 func (k *keyboard) key(key lineedit.Key) (input, bool) {
 	switch key {
 	case lineedit.Key{Name: lineedit.Enter}, lineedit.WithCtrl('j'):
@@ -168,7 +168,7 @@ func (k *keyboard) key(key lineedit.Key) (input, bool) {
 	case lineedit.WithCtrl('d'):
 		return input{kind: left}, len(k.line) == 0
 	case lineedit.WithCtrl('z'):
-		_ = k.terminal.Suspend() // where that cannot be done it goes on
+		_ = k.terminal.Suspend() // continue where it is not supported
 		k.page.show(shown(k.line), shown(k.line))
 	case lineedit.Key{Name: lineedit.Backspace}, lineedit.WithCtrl('h'):
 		k.erase(len(k.line) - len(lastOf(string(k.line))))
@@ -198,8 +198,7 @@ func (k *keyboard) add(text string) {
 	k.page.show(shown([]byte(text)), shown(k.line))
 }
 
-// erase takes back what was typed from byte to on. With nothing left what is
-// printed waits no longer.
+// erase deletes typed text from byte to on. If nothing is left, waiting output is printed.
 func (k *keyboard) erase(to int) {
 	if !k.typing {
 		return
@@ -211,7 +210,7 @@ func (k *keyboard) erase(to int) {
 	}
 }
 
-// enter is the line, if there is one. An empty one counts only behind a prompt.
+// enter returns the line, if there is one. An empty line counts only after a prompt.
 func (k *keyboard) enter() (input, bool) {
 	if !k.typing {
 		if !k.page.asks() {
@@ -225,12 +224,12 @@ func (k *keyboard) enter() (input, bool) {
 	return h, true
 }
 
-// shown is typed text as it stands on the page.
+// shown returns typed text as the page shows it.
 func shown(line []byte) string {
 	return strings.NewReplacer("\t", " ", "\n", " ").Replace(string(line))
 }
 
-// lastOf is the last character that is seen of s.
+// lastOf returns the last visible character of s.
 func lastOf(s string) (last string) {
 	for s != "" {
 		last, _ = cells.Next(s)

@@ -10,19 +10,19 @@ import (
 	"coder/internal/ui/tty"
 )
 
-// lent is the terminal on its way to somebody else and back.
+// lent is a request for the terminal.
 type lent struct {
 	ready   chan struct{} // closed when it may be used
-	refused chan struct{} // closed if it may not be
-	back    chan struct{} // closed when it is given back
+	refused chan struct{} // closed if it may not be used
+	back    chan struct{} // closed when it is returned
 }
 
-// Lend lets the turn that runs have the terminal while use runs.
+// Lend lends the terminal to the running turn during use.
 func (r *REPL) Lend(ctx context.Context, use func(terminal *os.File) error) error {
 	return borrow(ctx, r.lends, r.Terminal, use)
 }
 
-// Lend lets the turn that runs have the terminal while use runs.
+// Lend lends the terminal to the running turn during use.
 func (l *Lines) Lend(ctx context.Context, use func(terminal *os.File) error) error {
 	return borrow(ctx, l.lends, l.Terminal, use)
 }
@@ -43,8 +43,7 @@ func borrow(ctx context.Context, from chan<- lent, terminal *tty.Terminal, use f
 	}
 }
 
-// lend gives the terminal away and waits until it is back. The end of the
-// program ends what has it.
+// lend lends the terminal and waits until it is back. The borrower ends with the program.
 func (r *REPL) lend(ctx context.Context, l lent) error {
 	r.stopReading()
 	defer r.startReading(ctx)

@@ -23,15 +23,14 @@ import (
 	"coder/internal/ui/tty"
 )
 
-// Lines is the face for a terminal that cannot do more than print lines: it
-// prints, reads a line, and moves no cursor. It is an [uip.Interactor] too.
+// Lines is the face for a terminal that can only print lines: it prints, reads a line, and never moves
+// the cursor. It is also an [uip.Interactor].
 //
-// While a turn runs it is the same: a line that is typed is whole, what happens
-// waits for its end, and it is answered beside the turn, queued, or told to the
-// turn between its steps.
+// While a turn runs, a line is read the same way: output waits until the line is complete, then the line
+// is answered beside the turn, queued, or passed to the turn between its steps.
 type Lines struct {
-	Terminal *tty.Terminal // gives keys
-	Page     *Page         // where Render writes to
+	Terminal *tty.Terminal // source of keys
+	Page     *Page         // where Render writes
 	Render   *term.Renderer
 
 	Words   term.Words
@@ -42,75 +41,75 @@ type Lines struct {
 	Dir     string
 	// Trust, which may be nil, reports whether one letter may trust the folder.
 	Trust func() bool
-	// Direct, which may be nil, sets that the commands that the person types behind ! run
-	// unasked, in the person's own settings.
+	// Direct, which may be nil, allows the commands that the user types after ! without approval, in the
+	// user's settings.
 	Direct func() error
-	// After, which may be nil, is told of a finished input and its error. It
-	// may open another session. Its own error ends the program.
+	// After, which may be nil, is called with a finished input and its error. It may open another session.
+	// Its own error ends the program.
 	After func(ctx context.Context, input string, err error) error
-	// CtrlCStops has the first Ctrl+C stop the turn that runs, and the second end the program.
+	// CtrlCStops makes the first Ctrl+C stop the running turn, and the second end the program.
 	CtrlCStops bool
-	// Sent, which may be nil, is told what the person sends; Unsent, which may be nil, what
-	// is typed and not sent, now and then and in the end.
+	// Sent, which may be nil, is called with what the user sends; Unsent, which may be nil, regularly and at
+	// the end with the unsent text.
 	Sent   func(text string)
 	Unsent func(Unsent)
-	// Running, which may be nil, is the commands that end with the program.
+	// Running, which may be nil, returns the commands that end with the program.
 	Running func() []string
-	// Leaving, which may be nil, is told that the person ends the program while
-	// something may still have to be stopped.
+	// Leaving, which may be nil, is called when the user ends the program while something may still have to
+	// be stopped.
 	Leaving func()
 
 	above   head           // of the prompt
-	draft   string         // to stand behind the next prompt
-	half    Answer         // to stand behind its question
+	draft   string         // text for the next prompt
+	half    Answer         // answer to restore at its question
 	marked  lineedit.Draft // whose pictures stand in draft by their markers
-	now     Answer         // that is being given
-	again   []string       // what was answered to its parts before it was left
-	mode    string         // that the person wants from the next step of the turn on
-	parted  bool           // the person left at a question
-	asked   bool           // before the commands in the background end
+	now     Answer         // the current answer
+	again   []string       // earlier answers to the question's parts
+	mode    string         // mode for the turn's next step
+	parted  bool           // the user left at a question
+	asked   bool           // asked whether to end the background commands
 	keys    chan input
-	program context.Context         // ends when the program is to end
-	end     context.CancelCauseFunc // ends it
-	running atomic.Bool             // a turn does
+	program context.Context         // ends when the program should end
+	end     context.CancelCauseFunc // ends program
+	running atomic.Bool             // a turn is running
 	asking  atomic.Bool             // a question is open
-	pressed atomic.Bool             // Ctrl+C was, in this turn
-	asks    chan chan struct{}      // a question takes the keyboard until the channel is closed
+	pressed atomic.Bool             // Ctrl+C was pressed in this turn
+	asks    chan chan struct{}      // a question needs the keyboard until the channel is closed
 	stop    func()                  // stops the turn
 	queue   queue
-	looking sync.WaitGroup   // commands that are answered while a turn runs
+	looking sync.WaitGroup   // commands answered during a turn
 	lends   chan lent        // from the turn
-	begins  chan string      // what is to stand there as if it had been typed; holds one
-	typed   func() string    // what stands there
-	beat    <-chan time.Time // when to keep it
-	kept    string           // what was kept last
+	begins  chan string      // text to show as if typed; buffers one
+	typed   func() string    // returns the typed text
+	beat    <-chan time.Time // when to save it
+	kept    string           // text saved last
 }
 
-// Out is where what happens is shown.
+// Out returns the sink that shows events.
 func (l *Lines) Out() event.Sink { return l.Render }
 
-// Say shows lines of the program's own.
+// Say prints coder's own lines.
 func (l *Lines) Say(text string) error { return l.Render.Insert(text) }
 
-// Recall shows an answer that was given before.
+// Recall shows an earlier answer.
 func (l *Lines) Recall(answer event.MessageAdded, bang bool) error {
 	return l.Render.Recall(answer, bang)
 }
 
-// RecallQuestion shows a question that was put before, and what was answered.
+// RecallQuestion shows an earlier question and its answer.
 func (l *Lines) RecallQuestion(q uip.Request, answer string) error {
 	return l.Render.RecallQuestion(q, answer)
 }
 
-// Tell shows lines of the program's own, broken between words.
+// Tell prints coder's own lines, wrapped between words.
 func (l *Lines) Tell(lines ...[]ink.Span) error { return l.Render.Tell(lines...) }
 
-// Resume takes up the turn that the session in use was left with.
-func (l *Lines) Resume(ctx context.Context) { _ = l.turn(ctx, "", l.Session().Continue) } // what went wrong was shown
+// Resume continues the unfinished turn of the current session.
+func (l *Lines) Resume(ctx context.Context) { _ = l.turn(ctx, "", l.Session().Continue) } // the error was shown
 
-// Run reads and answers until the person leaves. It returns nil if they left in
-// good order, [ErrInterrupted] on Ctrl+C, or ctx's error. First, if not empty,
-// is run first; with resume the turn that was left unfinished is taken up.
+// Run reads and answers input until the user leaves. It returns nil after a normal exit,
+// [ErrInterrupted] on Ctrl+C, or ctx's error. It runs first before anything else, unless empty; resume
+// continues the unfinished turn.
 func (l *Lines) Run(ctx context.Context, first lineedit.Draft, resume bool) error {
 	ctx, end := context.WithCancelCause(ctx)
 	l.program, l.end, l.asks, l.keys = ctx, end, make(chan chan struct{}), make(chan input)
@@ -148,7 +147,7 @@ func (l *Lines) Run(ctx context.Context, first lineedit.Draft, resume bool) erro
 		} else if l.asksBefore() {
 			continue
 		}
-		l.keepDraft() // there is none any more, and the session may become another
+		l.keepDraft() // the draft was sent, and the turn may open another session
 		if l.Sent != nil {
 			l.Sent(draft.Saved())
 		}
@@ -159,7 +158,7 @@ func (l *Lines) Run(ctx context.Context, first lineedit.Draft, resume bool) erro
 	}
 }
 
-// Put has a draft stand behind the next prompt, and an answer behind its question.
+// Put sets the draft for the next prompt, and an answer for its question.
 func (l *Lines) Put(typed Unsent) {
 	l.draft, l.half, l.marked = typed.Draft, typed.Answer, typed.Again
 	if !l.marked.Empty() {
@@ -176,7 +175,7 @@ func (l *Lines) taken(h input) lineedit.Draft {
 	return h.draft()
 }
 
-// keepDraft keeps what is typed and not sent, if that has changed.
+// keepDraft saves the unsent text if it has changed.
 func (l *Lines) keepDraft() {
 	if l.Unsent == nil {
 		return
@@ -191,7 +190,7 @@ func (l *Lines) keepDraft() {
 	}
 }
 
-// keep tells what was typed and not sent.
+// keep saves the unsent text.
 func (l *Lines) keep(k *keyboard) {
 	if k.typing {
 		k.page.end(false)
@@ -201,7 +200,7 @@ func (l *Lines) keep(k *keyboard) {
 	}
 	left := Unsent{Queue: l.queue.texts()}
 	select {
-	case text := <-l.begins: // it did not come to that
+	case text := <-l.begins: // it was never shown
 		k.line = append([]byte(text), k.line...)
 	default:
 	}
@@ -212,8 +211,7 @@ func (l *Lines) keep(k *keyboard) {
 	l.Unsent(left)
 }
 
-// ready says that the person is to type. What they type already goes on behind the prompt,
-// unless something that was queued stands there.
+// ready shows the prompt. Text typed before continues after it, unless a queued message is shown there.
 func (l *Lines) ready(queued bool) error {
 	model, mode := l.Status()
 	above := ""
@@ -232,8 +230,8 @@ func (l *Lines) ready(queued bool) error {
 	return l.ask(fmt.Sprintf("%s\n[%s] %s> ", above, mode, dir), !queued)
 }
 
-// next is the next input: what was queued, or what is typed now. What was typed
-// before there was a prompt is printed behind it.
+// next returns the next input: the first queued one, or a typed line. Text typed before the prompt is
+// repeated after it.
 func (l *Lines) next(ctx context.Context) (lineedit.Draft, error) {
 	queued := l.queue.take(one)
 	if err := l.ready(len(queued) > 0); err != nil {
@@ -265,8 +263,8 @@ func (l *Lines) next(ctx context.Context) (lineedit.Draft, error) {
 	}
 }
 
-// asksBefore reports whether commands run in the background, and asks once before they end with
-// the program: the person leaves again, or stays.
+// asksBefore reports whether background commands are running, and asks once before they end with the
+// program: the user leaves again, or stays.
 func (l *Lines) asksBefore() bool {
 	if l.asked || l.Running == nil {
 		return false
@@ -278,13 +276,13 @@ func (l *Lines) asksBefore() bool {
 	return l.asked
 }
 
-// repeat prints behind the prompt what was typed before it stood there.
+// repeat prints text typed before the prompt after it.
 func (l *Lines) repeat(line string) error {
 	_, err := io.WriteString(l.Page, l.oneLine(line)+"\n")
 	return err
 }
 
-// await waits for what the person does. Ctrl+C ends the program.
+// await waits for the user's input. Ctrl+C ends the program.
 func (l *Lines) await(ctx context.Context) (input, error) {
 	for {
 		select {
@@ -317,8 +315,8 @@ func (l *Lines) interrupt() {
 	l.end(ErrInterrupted)
 }
 
-// turn runs one input to its end. The end of ctx stops it, save where a
-// question is open, which must stay so.
+// turn runs one input to its end. The end of ctx stops the turn, except at an open question, which must
+// stay open.
 func (l *Lines) turn(ctx context.Context, input string, work func(context.Context, event.Sink) (string, error)) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -355,7 +353,7 @@ func (l *Lines) turn(ctx context.Context, input string, work func(context.Contex
 	return nil
 }
 
-// attend takes what the person does until the turn is done.
+// attend handles the user's input until the turn is done.
 func (l *Lines) attend(ctx context.Context, done <-chan error) error {
 	keys := l.keys
 	for {
@@ -376,7 +374,7 @@ func (l *Lines) attend(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// meanwhile takes what the person does while a turn runs and asks nothing.
+// meanwhile handles the user's input during a turn without a question.
 func (l *Lines) meanwhile(ctx context.Context, h input) {
 	s := l.Session()
 	switch line := strings.TrimSpace(h.line); {
@@ -402,7 +400,7 @@ func (l *Lines) meanwhile(ctx context.Context, h input) {
 	}
 }
 
-// switchMode changes the mode of the turn that runs, from its next step on.
+// switchMode changes the running turn's mode, from its next step on.
 func (l *Lines) switchMode(ctx context.Context, mode string) {
 	if err := l.Session().Change(ctx, mode, l.Render); err != nil {
 		l.note(l.Words.Said(err.Error()))
@@ -412,8 +410,8 @@ func (l *Lines) switchMode(ctx context.Context, mode string) {
 	l.note(l.Words.T("mode %s from the next step", mode))
 }
 
-// stopTurn stops all that is going on. What was queued stands behind the next prompt; a
-// command only if it is alone, since what stands behind it would be taken for its arguments.
+// stopTurn stops the turn. Queued messages return to the next prompt; a command only if it is alone,
+// since the text after it would become its arguments.
 func (l *Lines) stopTurn() {
 	l.stop()
 	back := l.queue.take(all)
@@ -430,15 +428,14 @@ func (l *Lines) stopTurn() {
 	}
 }
 
-// enqueue keeps a line for the next step or the next turn, and says so.
+// enqueue queues a line for the next step or turn, and confirms that.
 func (l *Lines) enqueue(h input) {
 	h.line = strings.TrimSpace(h.line)
 	l.queue.add(h.draft())
 	l.note(l.Words.T("queued: %s", l.oneLine(h.line)))
 }
 
-// steer hands the queued words to the running turn, up to the first that is a
-// command.
+// steer passes the queued text to the running turn, up to the first command.
 func (l *Lines) steer() (said []chat.Words) {
 	for _, d := range l.queue.take(steers) {
 		said = append(said, d.Words())
@@ -447,8 +444,7 @@ func (l *Lines) steer() (said []chat.Words) {
 	return said
 }
 
-// look answers what the person wants to know beside the turn, under the line that
-// asks for it.
+// look answers a command beside the turn, below its line.
 func (l *Lines) look(ctx context.Context, h input) {
 	line := strings.TrimSpace(h.line)
 	if h.apart {
@@ -462,11 +458,10 @@ func (l *Lines) look(ctx context.Context, h input) {
 	})
 }
 
-// note says something beside the turn. A terminal that is gone ends the program
-// by itself.
+// note prints a message during the turn. A lost terminal ends the program by itself.
 func (l *Lines) note(text string) { _ = l.Tell([]ink.Span{{Text: text}}) }
 
-// oneLine is text in a line, with the signs that the terminal shows.
+// oneLine returns text on one line, in signs that the terminal shows.
 func (l *Lines) oneLine(text string) string {
 	line := oneLine(text)
 	if head, cut := strings.CutSuffix(line, "…"); cut {
@@ -475,13 +470,13 @@ func (l *Lines) oneLine(text string) string {
 	return line
 }
 
-// maxLine is the longest line that is taken.
+// maxLine is the longest line accepted, in bytes.
 const maxLine = 8 << 20
 
-// prompt prints what is asked. Its last line is what a line is typed behind.
+// prompt prints a prompt. The user types after its last line.
 func (l *Lines) prompt(text string) error { return l.ask(text, false) }
 
-// ask is prompt; takes says that a line that was begun before may stand behind it.
+// ask is prompt; takes allows a line begun earlier to continue after it.
 func (l *Lines) ask(text string, takes bool) error {
 	i := strings.LastIndexByte(text, '\n') + 1
 	if err := l.Render.Insert(strings.TrimSuffix(text[:i], "\n")); err != nil {
@@ -490,7 +485,7 @@ func (l *Lines) ask(text string, takes bool) error {
 	return l.Page.prompt(text[i:], takes)
 }
 
-// folded is text with its lines broken between words for the terminal.
+// folded returns text wrapped between words for the terminal.
 func (l *Lines) folded(text string) string {
 	if width := l.Render.Cards().Width; width != nil {
 		return ink.Folded(text, width())

@@ -4,23 +4,23 @@ package repl
 
 import "coder/internal/ui/lineedit"
 
-// suggestions is the looking for what may complete what is being typed. It is done
-// beside the loop, one look at a time, so that typing never waits for it.
+// suggestions searches for completions of the draft. It works beside the loop, one search at a time, so
+// that typing never waits for it.
 type suggestions struct {
-	found chan found // holds one
+	found chan found // buffers one
 	busy  bool
-	last  moment // that was looked for
-	more  bool   // there may be more for it later
+	last  moment // the last search
+	more  bool   // it may find more later
 }
 
-// moment is a draft in its line, with the cursor.
+// moment is a draft with the cursor.
 type moment struct {
 	line   *lineedit.Editor
 	draft  string
 	cursor int
 }
 
-// found is what came of a look.
+// found is the result of a search.
 type found struct {
 	of      moment
 	start   int
@@ -28,12 +28,12 @@ type found struct {
 	more    bool
 }
 
-// suggest looks for what may complete the draft if it was typed just now.
+// suggest searches for completions of the draft if it was just typed.
 func (r *REPL) suggest() {
 	line := r.line()
 	draft, cursor, typing := line.Typing()
 	now := moment{line, draft, cursor}
-	if !typing { // what is typed next may be the same, and is looked for anew
+	if !typing { // even the same text is searched for again
 		r.suggested.last = moment{}
 	}
 	if r.Suggest == nil || r.suggested.busy || !typing || now == r.suggested.last && !r.suggested.more {
@@ -52,7 +52,7 @@ func (r *REPL) suggest() {
 	})
 }
 
-// offer shows what was found, or looks again if something was typed meanwhile.
+// offer shows the completions, or searches again if the draft has changed.
 func (r *REPL) offer(f found) {
 	r.suggested.busy = false
 	line := r.line()

@@ -13,33 +13,31 @@ import (
 	"coder/internal/ui/cells"
 )
 
-// Page is a terminal on which lines are printed and typed and nothing is drawn
-// again. What is printed while a line is typed waits for its end, so that
-// neither tears the other, or for a while in which nothing is typed: then it is printed,
-// and the line stands below it once more when it is typed on. Use [NewPage].
+// Page is a terminal on which lines are printed and typed and nothing is redrawn. Output printed while a
+// line is typed waits for the line's end, so that neither breaks the other, or for a pause in typing:
+// then it is printed, and the line is shown again below it when typing continues. Use [NewPage].
 type Page struct {
 	to    io.Writer
-	echo  bool // what is typed is shown by us
+	echo  bool // we print the typed text
 	quiet time.Duration
 
 	mu     sync.Mutex // guards the fields below and the order of writing
 	typing bool
 	held   []byte      // printed while a line is typed
-	asked  bool        // what was printed last is a prompt
-	takes  bool        // behind which a line may stand that was begun before
-	behind bool        // the line being typed stands behind a prompt
-	inLine bool        // what was printed last does not end a line
-	torn   bool        // the line being typed was begun in the middle of a printed one
-	line   string      // what of it stands there
-	away   bool        // it does no more: something was printed since
-	rest   *time.Timer // until nothing was typed for a while
+	asked  bool        // the last text printed is a prompt
+	takes  bool        // the prompt accepts a line begun earlier
+	behind bool        // the typed line follows a prompt
+	inLine bool        // the last text printed does not end a line
+	torn   bool        // the typed line was begun inside a printed line
+	line   string      // the part of it shown
+	away   bool        // it is hidden: output was printed since
+	rest   *time.Timer // fires after a pause in typing
 }
 
-// NewPage returns a Page that is printed by writing to to. Echo says that what is
-// typed must be printed, too.
+// NewPage returns a Page that writes to to. echo makes it print the typed text too.
 func NewPage(to io.Writer, echo bool) *Page { return &Page{to: to, echo: echo, quiet: quiet} }
 
-// quiet is how long nothing is typed before what waits is printed.
+// quiet is the pause in typing after which waiting output is printed.
 const quiet = 3 * time.Second
 
 func (p *Page) Write(text []byte) (int, error) {
@@ -48,8 +46,7 @@ func (p *Page) Write(text []byte) (int, error) {
 	return p.print(text, false)
 }
 
-// prompt prints text, behind which a line is to be typed. Takes says that one that was
-// begun before may stand there.
+// prompt prints text as a prompt. takes allows a line begun earlier to continue after it.
 func (p *Page) prompt(text string, takes bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,10 +80,9 @@ func (p *Page) put(text []byte) (int, error) {
 	return p.to.Write(text)
 }
 
-// A terminal that is gone ends the program by itself: what is typed is shown if
-// it can be.
+// A lost terminal ends the program by itself: write errors of typed text are ignored.
 
-// begin begins a line, on one of its own unless a prompt stands before it.
+// begin starts a line, on a new row unless after a prompt.
 func (p *Page) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +96,7 @@ func (p *Page) begin() {
 	}
 }
 
-// show shows what is typed: the text that changes the line, which is then that.
+// show prints text, which changes the typed line to line.
 func (p *Page) show(text, line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +104,7 @@ func (p *Page) show(text, line string) {
 	if p.rest != nil {
 		p.rest.Reset(p.quiet)
 	}
-	if p.away { // it stands there once more
+	if p.away { // show it again
 		p.away, p.torn = false, p.inLine
 		if text = "> " + line; p.torn {
 			text = "\n" + text
@@ -127,7 +123,7 @@ func (p *Page) waited() {
 	}
 }
 
-// aside has the line being typed give way to what is printed.
+// aside lets waiting output interrupt the typed line.
 func (p *Page) aside() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,9 +136,8 @@ func (p *Page) aside() {
 	}
 }
 
-// goOn prints what has waited while nothing was typed. The line being typed goes behind a
-// prompt that takes it, below what stands before one that does not, and else away until it
-// is typed on.
+// goOn prints the waiting output after a pause in typing. The typed line continues after a prompt that
+// accepts it, or below one that does not; without a prompt it is hidden until typing continues.
 func (p *Page) goOn() {
 	text, kept := p.held, []byte(nil)
 	if p.asked && !p.takes {
@@ -167,9 +162,8 @@ func (p *Page) goOn() {
 	p.held, p.torn = kept, false
 }
 
-// end ends the line being typed, prints what has waited for that, and reports
-// whether there was anything, and whether the line stood behind a prompt. One that came to
-// nothing there leaves the prompt as it was.
+// end ends the typed line, prints the waiting output, and reports whether there was any, and whether the
+// line followed a prompt. An empty line leaves the prompt unchanged.
 func (p *Page) end(nothing bool) (printed, behind bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,14 +191,14 @@ func (p *Page) end(nothing bool) (printed, behind bool) {
 	return len(held) > 0, p.behind
 }
 
-// asks reports whether a prompt stands there.
+// asks reports whether a prompt is shown.
 func (p *Page) asks() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.asked
 }
 
-// unshow takes typed text off the line again, of which so much is left.
+// unshow deletes typed text from the screen, leaving line.
 func (p *Page) unshow(text, line string) {
 	p.show(strings.Repeat("\b \b", cells.Width(text)), line)
 }

@@ -16,11 +16,11 @@ import (
 	"coder/internal/ui/tty"
 )
 
-// ErrLeft reports that the person left a list without choosing.
+// ErrLeft reports that the user left a list without choosing.
 var ErrLeft = errors.New("nothing was chosen")
 
-// Pick lets the person choose from a list before anything else. It returns
-// [ErrLeft] if they leave it, and [ErrInterrupted] on Ctrl+C.
+// Pick lets the user choose from a list before the prompt. It returns [ErrLeft] if they leave it, and
+// [ErrInterrupted] on Ctrl+C.
 func (r *REPL) Pick(ctx context.Context, p lineedit.Picker) (value string, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	r.startReading(ctx)
@@ -55,7 +55,7 @@ func (r *REPL) Pick(ctx context.Context, p lineedit.Picker) (value string, err e
 	}
 }
 
-// pickEvent handles what is typed before there is a session.
+// pickEvent handles input before there is a session.
 func (r *REPL) pickEvent(e tty.Event) (done bool, value string, err error) {
 	switch e := e.(type) {
 	case tty.Key:
@@ -76,23 +76,23 @@ func (r *REPL) pickEvent(e tty.Event) (done bool, value string, err error) {
 	return false, "", nil
 }
 
-// dressed is a list in the looks and words of this face.
+// dressed returns a list with this face's style and language.
 func (r *REPL) dressed(p lineedit.Picker) *lineedit.Picker {
 	p.Style = r.style()
 	p.Help, p.Nothing = r.Words.T("type to search · Up, Down · Enter selects · Esc cancels"), r.Words.T("nothing matches")
 	return &p
 }
 
-// Repaint shows what is printed from now on in other colours.
+// Repaint changes the colors of later output.
 func (r *REPL) Repaint(p term.Palette) {
 	r.Palette = p
 	r.render.Recolour(p)
 }
 
-// leaveInput is the input that Ctrl+D stands for.
+// leaveInput is the command for Ctrl+D.
 const leaveInput = "/exit"
 
-// list opens the list that stands for an input, if there is one.
+// list opens the list for an input, if it has one.
 func (r *REPL) list(input string) bool {
 	if r.Lists == nil || r.turn != nil {
 		return false
@@ -104,8 +104,8 @@ func (r *REPL) list(input string) bool {
 	return ok
 }
 
-// pickKey handles a key while a list is open. What is chosen is sent as if it had
-// been typed. A slash begins a command, as always.
+// pickKey handles a key while a list is open. The chosen value is sent as if typed. A slash begins a
+// command, as always.
 func (r *REPL) pickKey(ctx context.Context, k lineedit.Key) error {
 	if r.picker.Query() == "" && k == lineedit.Typed('/') {
 		r.picker = nil
@@ -114,7 +114,7 @@ func (r *REPL) pickKey(ctx context.Context, k lineedit.Key) error {
 	}
 	switch a := r.picker.Key(k); a.Kind {
 	case lineedit.Submit:
-		if r.picker = nil; a.Text == "" || r.list(a.Text) { // nothing is to be done, or one list leads to another
+		if r.picker = nil; a.Text == "" || r.list(a.Text) { // no choice, or one list opens another
 			return nil
 		}
 		return r.send(ctx, a)
@@ -127,7 +127,7 @@ func (r *REPL) pickKey(ctx context.Context, k lineedit.Key) error {
 	return nil
 }
 
-// usual does what keys ask for wherever they are pressed.
+// usual handles the keys that act the same everywhere.
 func (r *REPL) usual(k lineedit.Kind) error {
 	switch k {
 	case lineedit.Interrupt:
@@ -151,17 +151,16 @@ func (r *REPL) usual(k lineedit.Kind) error {
 		if err := r.Screen.Clear(); err != nil || r.open == nil {
 			return err
 		}
-		return r.show() // it is not answered unseen
+		return r.show() // the question must be visible to be answered
 	}
 	return nil
 }
 
-// maxListed is how many items of a list are printed at a time.
+// maxListed is the most items of a list printed at a time.
 const maxListed = 20
 
-// Pick lets the person choose from a list before anything else: by a number, by words that
-// only one item has, or the first one by Enter alone. It returns [ErrLeft] if they leave it,
-// and [ErrInterrupted] on Ctrl+C.
+// Pick lets the user choose from a list before the prompt: by number, by words that match one item, or
+// the first item by Enter alone. It returns [ErrLeft] if they leave it, and [ErrInterrupted] on Ctrl+C.
 func (l *Lines) Pick(ctx context.Context, p lineedit.Picker) (value string, err error) {
 	ctx, end := context.WithCancel(ctx)
 	keys := make(chan input)

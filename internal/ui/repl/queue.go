@@ -10,8 +10,8 @@ import (
 	"coder/internal/ui/lineedit"
 )
 
-// queue holds what was typed while a turn ran. The turn takes from it between
-// its steps, so it is guarded.
+// queue holds the messages typed during a turn. It has a lock because the turn reads messages from it
+// between its steps.
 type queue struct {
 	mu     sync.Mutex // guards drafts
 	drafts []lineedit.Draft
@@ -23,7 +23,7 @@ func (q *queue) add(d lineedit.Draft) {
 	q.drafts = append(q.drafts, d)
 }
 
-// takeBack is the last draft, to be edited, if want wants it.
+// takeBack removes and returns the last draft, to be edited, if want accepts it.
 func (q *queue) takeBack(want func(d lineedit.Draft) bool) (lineedit.Draft, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -35,7 +35,7 @@ func (q *queue) takeBack(want func(d lineedit.Draft) bool) (lineedit.Draft, bool
 	return d, true
 }
 
-// take is the first drafts, as far as want wants them.
+// take removes and returns the first drafts, as far as want accepts them.
 func (q *queue) take(want func(i int, d lineedit.Draft) bool) []lineedit.Draft {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,7 +58,7 @@ func words(_ int, d lineedit.Draft) bool {
 	return !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "!")
 }
 
-// texts are what the drafts there are say.
+// texts returns the text of the drafts.
 func (q *queue) texts() (all []string) {
 	for _, d := range q.waiting() {
 		all = append(all, d.Saved())
@@ -66,7 +66,7 @@ func (q *queue) texts() (all []string) {
 	return all
 }
 
-// waiting is the drafts there are.
+// waiting returns the drafts.
 func (q *queue) waiting() []lineedit.Draft {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -4,7 +4,7 @@ package repl
 
 import "context"
 
-// reader is the goroutine that reads what is typed.
+// reader is the goroutine that reads the keyboard.
 type reader struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -32,8 +32,7 @@ func (r *REPL) startReading(ctx context.Context) {
 	}(r.reader.done)
 }
 
-// stopReading lets somebody else have the keyboard. What was typed before is
-// kept.
+// stopReading releases the keyboard. It keeps what was typed before.
 func (r *REPL) stopReading() {
 	r.reader.cancel()
 	for {

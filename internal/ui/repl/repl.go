@@ -1,13 +1,11 @@
 //go:build unix
 
-// Package repl is the face of the program in a terminal: a prompt, what
-// happens, and a prompt again, all in the terminal's own scrollback.
+// Package repl is coder's face in a terminal: a prompt, the output, and a prompt again, all in the
+// terminal's own scrollback.
 //
-// One goroutine, [REPL.Run], owns everything that is drawn below the output:
-// the prompt and its draft, the question being answered, the spinner. A turn
-// runs beside it and is told to stop by its context. Typing never waits for a
-// turn: what is typed while one runs is kept, and Enter queues it for the next
-// step.
+// One goroutine, [REPL.Run], owns everything drawn below the output: the prompt and its draft, the open
+// question, the spinner. A turn runs beside it and is stopped through its context. Typing never waits
+// for a turn: text typed during a turn is kept, and Enter queues it for the next step.
 package repl
 
 import (
@@ -28,70 +26,68 @@ import (
 	"coder/internal/ui/tty"
 )
 
-// Session is the conversation the REPL is the face of.
+// Session is the conversation that the REPL shows.
 type Session interface {
 	Run(ctx context.Context, input lineedit.Draft, out event.Sink) (string, error)
 	Continue(ctx context.Context, out event.Sink) (string, error)
 	SwitchMode(ctx context.Context, mode string, out event.Sink) error
-	// Change changes the mode while a turn runs, from its next step on.
+	// Change changes the mode during a turn, from its next step on.
 	Change(ctx context.Context, mode string, out event.Sink) error
-	// Looks reports whether an input can be answered while a turn runs, and Look
-	// does so.
+	// Looks reports whether an input can be answered during a turn, and Look answers it.
 	Looks(input string) bool
 	Look(ctx context.Context, input string, out event.Sink) error
-	// Switches is the mode that an input switches to, or "".
+	// Switches returns the mode that an input switches to, or "".
 	Switches(input string) string
-	// Knows reports whether an input is a command that there is, or one for the shell.
+	// Knows reports whether an input is a known command or a shell command.
 	Knows(input string) bool
-	// Unknown is why an input that looks like a command is none.
+	// Unknown returns why an input that looks like a command is not one.
 	Unknown(input string) error
 	// Leaves reports whether an input is a command that ends the program.
 	Leaves(input string) bool
-	// Steer lets the running turn take more of the person's words between its
+	// Steer sets the function with which the running turn reads more of the user's messages between its
 	// steps.
 	Steer(take func() []chat.Words)
 	ContextUsed() int
 }
 
-// Options are what a REPL is made of. All are required unless they say
-// otherwise.
+// Options configures a REPL. All fields are required unless documented otherwise.
 type Options struct {
 	Terminal *tty.Terminal
 	Screen   *tty.Screen
 	Words    term.Words
 	Palette  term.Palette
-	Recolour func(light bool) term.Palette // optional: the palette for the background that the terminal tells
-	ASCII    bool                          // the terminal shows no more than that
+	Recolour func(light bool) term.Palette // optional: the palette for the terminal's reported background
+	ASCII    bool                          // the terminal shows only ASCII
 
-	Session func() Session // the one in use; a command may change it
+	Session func() Session // the current one; a command may change it
 	Status  func() (model, mode string)
 	// Above, which may be nil, is the line above the prompt. It is printed where it is not what
 	// was printed there last.
 	Above func() string
 	// Compact has the prompt be one short line.
 	Compact bool
-	Toggle  func() string            // the mode that Tab leads to
-	Next    func(from string) string // the mode that Shift+Tab leads to
+	Toggle  func() string            // the mode that Tab switches to
+	Next    func(from string) string // the mode that Shift+Tab switches to
 	Dir     string                   // as the prompt shows it
-	// After, which may be nil, is told of a finished input and its error. It
-	// may open another session. Its own error ends the program.
+	// After, which may be nil, is called with a finished input and its error. It may open another session.
+	// Its own error ends the program.
 	After func(ctx context.Context, input string, err error) error
-	// Complete, which may be nil, completes what stands before the cursor.
+	// Complete, which may be nil, completes the text before the cursor.
 	Complete func(draft string, cursor int) (start int, choices []lineedit.Choice)
-	// Suggest, which may be nil, says what to offer while a person types: what may
-	// stand from start to the cursor. Find looks for it, beside the loop; more says
-	// that it may find more later. A nil find offers nothing.
+	// Suggest, which may be nil, returns what to offer while the user types, in place of the text from start
+	// to the cursor. find searches beside the loop; more means that a later search may find more. A nil find
+	// offers nothing.
 	Suggest func(draft string, cursor int) (start int, find func() (choices []lineedit.Choice, more bool))
-	// Most is how many choices it offers at most: so many are not all there are.
+	// Most is the limit of completions: a list that reaches it may be incomplete.
 	Most int
-	// Lists, which may be nil, is what is chosen from in place of an input, such as
-	// a command that wants an argument and has none. What is chosen is an input.
+	// Lists, which may be nil, returns the list to show for an input, such as a command without its required
+	// argument. The chosen value is an input.
 	Lists func(input string) (lineedit.Picker, bool)
-	// Trust, which may be nil, reports whether one letter may trust the folder: it has
-	// nothing that would count with it but the checks.
+	// Trust, which may be nil, reports whether one letter may trust the folder: its settings have nothing
+	// but checks.
 	Trust func() bool
-	// Direct, which may be nil, sets that the commands that the person types behind ! run
-	// unasked, in the person's own settings.
+	// Direct, which may be nil, allows the commands that the user types after ! without approval, in the
+	// user's settings.
 	Direct func() error
 	// ThoughtLine has what the model thinks be one line.
 	ThoughtLine bool
@@ -99,103 +95,101 @@ type Options struct {
 	Vim bool
 	// Bound are the keys of the person's own, each with the key whose work it does.
 	Bound map[lineedit.Key]lineedit.Key
-	// CtrlCStops has the first Ctrl+C stop the turn that runs, and the second end the program.
+	// CtrlCStops makes the first Ctrl+C stop the running turn, and the second end the program.
 	CtrlCStops bool
-	// Keys, which may be nil, is what each key does, for people.
+	// Keys, which may be nil, describes each key for the user.
 	Keys func() [][2]string
 	// Dropped, which may be nil, is what stands in the line for a paste that is nothing but
 	// the paths of files. Clipboard, which may be nil, is the picture in the clipboard.
 	Dropped   func(pasted string) (lineedit.Draft, error)
 	Clipboard func(context.Context) (*lineedit.Picture, error)
-	// Edit, which may be nil, lets the person write text in another program.
+	// Edit, which may be nil, opens text in the user's editor.
 	Edit func(ctx context.Context, text string) (string, error)
-	// Sent, which may be nil, is told what the person sends; Earlier is what was
-	// sent before, the newest last. Unsent, which may be nil, is told what is typed
-	// and not sent, now and then and in the end.
+	// Sent, which may be nil, is called with what the user sends; Earlier returns what was sent before,
+	// newest last. Unsent, which may be nil, is called regularly and at the end with the unsent text.
 	Sent    func(text string)
 	Earlier func() []string
 	Unsent  func(Unsent)
-	// Notify, which may be nil, calls for a person who looks elsewhere.
+	// Notify, which may be nil, notifies a user who looks elsewhere.
 	Notify func(text string)
-	// Title, which may be nil, is told what there is to see from afar: that a question
-	// is open, that a turn runs.
+	// Title, which may be nil, updates the window title: a question is open, a turn runs.
 	Title func(asks, runs bool)
-	// Elsewhere, which may be nil, is what the person has said in another place since
-	// it was asked for last, one after the other.
+	// Elsewhere, which may be nil, returns what the user sent elsewhere since the last call, one message at
+	// a time.
 	Elsewhere func() (Remote, bool)
-	// Leaving, which may be nil, is told that the person ends the program while
-	// something may still have to be stopped.
+	// Leaving, which may be nil, is called when the user ends the program while something may still have to
+	// be stopped.
 	Leaving func()
 	Now     func() time.Time
 }
 
-// Remote is what a person said in another place.
+// Remote is a message that the user sent elsewhere.
 type Remote struct {
 	Text string
-	Stop bool   // what runs is to be stopped; there is no text
-	From string // where, for people
+	Stop bool   // stop the turn; there is no text
+	From string // where, for the user
 }
 
-// ErrInterrupted reports that the person ended the program with Ctrl+C.
+// ErrInterrupted reports that the user ended the program with Ctrl+C.
 var ErrInterrupted = errors.New("interrupted")
 
-// cutTurn is an [ErrInterrupted] while a turn ran.
+// cutTurn is an [ErrInterrupted] during a turn.
 type cutTurn struct{ error }
 
 func (c cutTurn) Unwrap() error { return c.error }
 
-// CutTurn reports whether err is an [ErrInterrupted] while a turn ran.
+// CutTurn reports whether err is an [ErrInterrupted] during a turn.
 func CutTurn(err error) bool { return errors.As(err, new(cutTurn)) }
 
-// REPL is the face. Use [New].
+// REPL is the interactive face. Use [New].
 type REPL struct {
 	Options
 	render   *term.Renderer
 	editor   lineedit.Editor
-	answer   lineedit.Editor  // the line of the question that is open
-	begun    Answer           // what is to stand there when that question is put
-	picker   *lineedit.Picker // the list that is open
-	typedAt  time.Time        // when there was something typed last
-	swallow  time.Time        // until when an Enter is not taken: a number has just answered
-	escaped  bool             // the last key was Esc, and there was nothing to stop or to throw away
-	stash    lineedit.Draft   // that Ctrl+S put away
-	stays    bool             // the last key was Ctrl+D, and a turn runs
-	leaves   bool             // the person does when the turn has stopped
-	resized  bool             // the terminal has another size
-	settling bool             // and may be getting one more
+	answer   lineedit.Editor  // the open question's line
+	begun    Answer           // answer to restore at its question
+	picker   *lineedit.Picker // the open list
+	typedAt  time.Time        // time of the last key with text typed
+	swallow  time.Time        // ignore Enter until then: a number has just answered
+	escaped  bool             // the last key was Esc, with nothing to stop or discard
+	stash    lineedit.Draft   // draft saved by Ctrl+S
+	stays    bool             // the last key was Ctrl+D, during a turn
+	leaves   bool             // leave once the turn has stopped
+	resized  bool             // the terminal's size has changed
+	settling bool             // and may change again
 
-	events  chan []tty.Event // what is typed
-	broken  chan error       // why nothing is read any more
+	events  chan []tty.Event // keyboard input
+	broken  chan error       // why reading ended
 	reader  *reader
-	pending [][]tty.Event // typed while nobody looked
+	pending [][]tty.Event // typed while nothing was read
 
 	asks  chan ask      // from the turn
 	lends chan lent     // from the turn
 	done  chan finished // the turn is over
 
 	turn    *turn
-	busy    atomic.Pointer[term.Doing] // what the turn is busy with
-	open    *dialogue                  // the question that is open
+	busy    atomic.Pointer[term.Doing] // what the turn is doing
+	open    *dialogue                  // the open question
 	above   head                       // of the prompt
 	queue   queue
 	focused bool
-	tells   bool    // the terminal tells whether it has the focus
-	told    [2]bool // what the title was last told: that something is asked, that a turn runs
+	tells   bool    // the terminal reports its focus
+	told    [2]bool // last title: a question is open, a turn runs
 	wrote   writes
-	looking sync.WaitGroup // commands that are answered while a turn runs
-	looked  chan looked    // those that were
+	looking sync.WaitGroup // commands answered during a turn
+	looked  chan looked    // those already answered
 	copied  chan copied    // what was in the clipboard
-	kept    string         // what was last told to Unsent
-	pastes  []string       // what stands as one unit in what was put back
+	kept    string         // last text passed to Unsent
+	pastes  []string       // pastes in the restored text
 
 	suggested suggestions
 }
 
-// turn is an input that is being worked on.
+// turn is a running input.
 type turn struct {
 	input  string
 	cancel context.CancelFunc
-	// stopped says that the person stopped it with Esc.
+	// stopped is set if the user stopped the turn with Esc.
 	stopped atomic.Bool
 	began   time.Time
 	frame   int
@@ -205,7 +199,7 @@ type turn struct {
 type finished struct {
 	input string
 	err   error
-	told  bool // what went wrong has been shown
+	told  bool // the error was shown
 }
 
 // New returns a REPL.
@@ -226,7 +220,7 @@ func New(o Options) *REPL {
 		line.Searching, line.NotFound, line.NoOther = o.Words.T("search history: "), o.Words.T("not in history: "), o.Words.T("no more in history: ")
 	}
 	r.answer.Question = true
-	r.editor.Replaced = func(d lineedit.Draft) { // to be found again
+	r.editor.Replaced = func(d lineedit.Draft) { // for the history
 		if r.editor.Found(d); r.Sent != nil {
 			r.Sent(d.Saved())
 		}
@@ -234,11 +228,10 @@ func New(o Options) *REPL {
 	return r
 }
 
-// Out is where what happens is shown.
+// Out returns the sink that shows events.
 func (r *REPL) Out() event.Sink { return r.render }
 
-// Put puts a draft where the person types, unless something is there, and an answer at its
-// question.
+// Put sets the draft, unless something is typed, and an answer for its question.
 func (r *REPL) Put(typed Unsent) {
 	switch {
 	case !r.editor.Empty():
@@ -250,23 +243,23 @@ func (r *REPL) Put(typed Unsent) {
 	r.begun, r.pastes = typed.Answer, typed.Pastes
 }
 
-// Say shows lines of the program's own, between the paragraphs of what is being said.
+// Say prints coder's own lines, between the paragraphs of a reply.
 func (r *REPL) Say(text string) error { return r.render.Between(text) }
 
-// Recall shows an answer that was given before.
+// Recall shows an earlier answer.
 func (r *REPL) Recall(answer event.MessageAdded, bang bool) error {
 	return r.render.Recall(answer, bang)
 }
 
-// RecallQuestion shows a question that was put before, and what was answered.
+// RecallQuestion shows an earlier question and its answer.
 func (r *REPL) RecallQuestion(q uip.Request, answer string) error {
 	return r.render.RecallQuestion(q, answer)
 }
 
-// Tell shows lines of the program's own, broken between words.
+// Tell prints coder's own lines, wrapped between words.
 func (r *REPL) Tell(lines ...[]ink.Span) error { return r.render.Tell(lines...) }
 
-// remark shows sentences of the program's own, broken between words.
+// remark prints coder's own sentences, wrapped between words.
 func (r *REPL) remark(role ink.Role, sentences ...string) error {
 	var lines [][]ink.Span
 	for _, text := range sentences {
@@ -287,42 +280,39 @@ func (r *REPL) height() int {
 	return rows
 }
 
-// room is how many rows may stand between the stream and what runs, so that these and
-// the draft can be seen.
+// room returns the rows available for pending output, so that running calls and the draft stay visible.
 func (r *REPL) room() int {
 	_, rows := r.Terminal.Size()
 	return max(4, rows-9)
 }
 
-// status is told by the renderer what the turn is busy with, as often as that
-// changes; what is true at the next tick is shown.
+// status receives what the turn is doing from the renderer, on every change; the next tick shows the
+// latest.
 func (r *REPL) status(busy term.Doing) { r.busy.Store(&busy) }
 
-// tick is how often the spinner moves, and frame the least time between two
-// pictures of what streams.
+// tick is the spinner's interval, frame the least time between two draws of a stream.
 const (
 	tick  = 120 * time.Millisecond
 	frame = 16 * time.Millisecond
 )
 
-// settle is how long nothing is drawn after the terminal got another size. It lays out
-// again what stands there, and while it gets one size after another some, such as tmux,
-// tell of each up to a quarter of a second late: what is drawn meanwhile lands anywhere.
+// settle is how long nothing is drawn after a resize. The terminal reflows its content, and during
+// several resizes some, such as tmux, report each up to a quarter of a second late: anything drawn
+// meanwhile lands anywhere.
 const settle = 300 * time.Millisecond
 
-// keepTicks is how many ticks pass before what is typed is kept.
+// keepTicks is the number of ticks between saves of the unsent text.
 const keepTicks = 5
 
-// typingPause is how long nothing was typed into a draft when a question may be put.
+// typingPause is the pause in typing before a question may be shown.
 const typingPause = 600 * time.Millisecond
 
-// elsewhereTicks is how many ticks pass before it is asked what was said elsewhere.
+// elsewhereTicks is the number of ticks between polls for messages sent elsewhere.
 const elsewhereTicks = 3
 
-// Run reads and answers until the person leaves. It returns nil if they left
-// in good order, [ErrInterrupted] on Ctrl+C, or ctx's error. First, if not
-// empty, is run as if it had been typed; with resume the turn that was left
-// unfinished is taken up.
+// Run reads and answers input until the user leaves. It returns nil after a normal exit,
+// [ErrInterrupted] on Ctrl+C, or ctx's error. It runs first as if typed, unless empty; resume continues
+// the unfinished turn.
 func (r *REPL) Run(ctx context.Context, first lineedit.Draft, resume bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -340,16 +330,16 @@ func (r *REPL) Run(ctx context.Context, first lineedit.Draft, resume bool) error
 	return errors.Join(err, r.render.Break(), r.Screen.EndLine(), r.Screen.Hide())
 }
 
-// Resume takes up the turn that the session in use was left with. It is for
-// After, when it has opened another session.
+// Resume continues the unfinished turn of the current session. It is for After, when that has opened
+// another session.
 func (r *REPL) Resume(ctx context.Context) { r.start(ctx, "", r.Session().Continue) }
 
 func (r *REPL) loop(ctx context.Context, first lineedit.Draft, resume bool) error {
 	clock := time.NewTicker(tick)
 	defer clock.Stop()
-	pending := time.NewTimer(0) // a picture is due
+	pending := time.NewTimer(0) // fires when a draw is due
 	defer pending.Stop()
-	settled := time.NewTimer(0) // the terminal has the size it is to have
+	settled := time.NewTimer(0) // fires when the terminal's size is stable
 	defer settled.Stop()
 	drawn, due, ticks := time.Time{}, true, 0
 	switch {
@@ -365,7 +355,7 @@ func (r *REPL) loop(ctx context.Context, first lineedit.Draft, resume bool) erro
 		}
 	}
 	for {
-		for len(r.pending) > 0 { // typed while nobody looked
+		for len(r.pending) > 0 { // typed while nothing was read
 			batch := r.pending[0]
 			r.pending = r.pending[1:]
 			if err := r.take(ctx, batch); err != nil {
@@ -389,7 +379,7 @@ func (r *REPL) loop(ctx context.Context, first lineedit.Draft, resume bool) erro
 			withdrawn = r.open.over
 		}
 		asks := r.asks
-		if r.typing() { // what is meant for the draft must not answer it
+		if r.typing() { // text meant for the draft must not answer the question
 			asks = nil
 		}
 		select {
@@ -407,7 +397,7 @@ func (r *REPL) loop(ctx context.Context, first lineedit.Draft, resume bool) erro
 			err = r.goOn(l)
 		case c := <-r.copied:
 			err = r.putCopied(c)
-		case <-withdrawn: // answered elsewhere, or what asked has stopped
+		case <-withdrawn: // answered elsewhere, or the asking call has stopped
 			r.forgo(r.answer.Draft())
 			r.open = nil
 		case f := <-r.done:
@@ -446,7 +436,7 @@ func (r *REPL) loop(ctx context.Context, first lineedit.Draft, resume bool) erro
 	}
 }
 
-// ended is the error of a loop that err ends.
+// ended converts the error that ends the loop.
 func ended(err error) error {
 	if errors.Is(err, errLeave) {
 		return nil
@@ -454,8 +444,8 @@ func ended(err error) error {
 	return err
 }
 
-// errLeave ends the loop in good order.
+// errLeave ends the loop normally.
 var errLeave = errors.New("leave")
 
-// hide shows what there is and takes the live block away.
+// hide flushes the output and removes the live block.
 func (r *REPL) hide() error { return errors.Join(r.wrote.flush(), r.Screen.Hide()) }

@@ -16,8 +16,8 @@ import (
 	"coder/internal/ui/term"
 )
 
-// stop ends the turn that is running and waits for it. A question that is
-// open stays open: it is asked again when the session is taken up.
+// stop stops the running turn and waits for it. An open question stays open: it is asked again when the
+// session continues.
 func (r *REPL) stop() {
 	if r.turn == nil {
 		return
@@ -41,7 +41,7 @@ func (r *REPL) stop() {
 	}
 }
 
-// begin runs what was sent. What was sent stays on the screen as it stood.
+// begin runs a sent input, and leaves it on the screen as typed.
 func (r *REPL) begin(ctx context.Context, a lineedit.Action) error {
 	draft := a.Draft
 	if draft.Empty() {
@@ -59,22 +59,20 @@ func (r *REPL) begin(ctx context.Context, a lineedit.Action) error {
 	return nil
 }
 
-// commit makes what was sent a part of the output.
+// commit makes the sent input part of the output.
 func (r *REPL) commit(prompt []lineedit.Span, draft lineedit.Draft) error {
 	sent := lineedit.Editor{Prompt: prompt, Style: r.editor.Style}
 	sent.SetDraft(draft)
 	rows, _, _ := sent.View(r.width())
 	if last := len(rows) - 1; last > 0 && strings.TrimSpace(rows[last]) == "" && !strings.HasSuffix(draft.Text(), "\n") {
-		rows = rows[:last] // it was full, and the next one only for the cursor
+		rows = rows[:last] // the row before was full; this one is only for the cursor
 	}
 	return errors.Join(r.wrote.flush(), r.Screen.Commit(rows))
 }
 
-// start runs work beside the loop. A panic there puts the terminal right
-// before it ends the program.
+// start runs work beside the loop. A panic there restores the terminal before it ends the program.
 func (r *REPL) start(ctx context.Context, input string, work func(context.Context, event.Sink) (string, error)) {
-	// The end of the program does not end the turn by itself: a question that
-	// is open then must stay open.
+	// The end of the program does not stop the turn by itself: a question open then must stay open.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t := &turn{input: input, cancel: cancel, began: r.Now()}
 	r.turn = t
@@ -94,27 +92,26 @@ func (r *REPL) start(ctx context.Context, input string, work func(context.Contex
 	}()
 }
 
-// steer hands the queued words to the running turn, up to the first that is a
-// command.
+// steer passes the queued text to the running turn, up to the first command.
 func (r *REPL) steer() (said []chat.Words) {
 	for _, d := range r.queue.take(steers) {
 		said = append(said, d.Words())
-		_ = r.Say(r.echo(d.String())) // a terminal that is gone ends the loop by itself
+		_ = r.Say(r.echo(d.String())) // a lost terminal ends the loop by itself
 	}
 	return said
 }
 
-// How long a turn has taken when a person may look elsewhere: at its end, which they may
-// come back to, and at a question, which it waits with.
+// Turn times after which a user may look elsewhere: at the turn's end, and at a question, which blocks
+// the turn.
 const (
 	long     = 20 * time.Second
 	attended = 3 * time.Second
-	// and how long a question that came sooner is left alone, with nothing typed
+	// how long an earlier question is ignored, with nothing typed
 	ignored = 5 * time.Second
 )
 
-// call calls for a person who looks elsewhere: the terminal says so, or it never
-// tells and the turn has taken so long.
+// call notifies a user who looks elsewhere: the terminal reports that, or it reports no focus and the
+// turn has taken this long.
 func (r *REPL) call(text string, after time.Duration) (called bool) {
 	away := r.tells && !r.focused || !r.tells && r.turn != nil && r.Now().Sub(r.turn.began) >= after
 	if away && r.Notify != nil {
@@ -123,7 +120,7 @@ func (r *REPL) call(text string, after time.Duration) (called bool) {
 	return away
 }
 
-// remind calls for a person who left a question alone, once.
+// remind notifies a user who ignored a question, once.
 func (r *REPL) remind() {
 	d := r.open
 	if d == nil || d.called || r.Notify == nil || r.tells && r.focused || r.Now().Sub(d.since) < ignored || r.Now().Sub(r.typedAt) < ignored {
@@ -133,7 +130,7 @@ func (r *REPL) remind() {
 	r.Notify(r.titleOf(d.question))
 }
 
-// over takes note of the end of a turn and goes on with what was queued.
+// over handles the end of a turn and continues with the queue.
 func (r *REPL) over(ctx context.Context, f finished) error {
 	if r.Now().Sub(r.turn.began) >= long {
 		r.call(r.Words.T("the turn has ended: %s", oneLine(f.input)), long)
@@ -156,7 +153,7 @@ func (r *REPL) over(ctx context.Context, f finished) error {
 		return errLeave
 	}
 	if r.turn != nil {
-		return nil // taken up where another session was left
+		return nil // After continued another session
 	}
 	if ctx.Err() != nil {
 		return nil

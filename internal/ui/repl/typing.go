@@ -11,7 +11,7 @@ import (
 	"coder/internal/ui/tty"
 )
 
-// take handles what was typed.
+// take handles keyboard input.
 func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 	for _, e := range batch {
 		var err error
@@ -49,12 +49,12 @@ func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 	return nil
 }
 
-// typing reports whether the person is writing a draft at this moment.
+// typing reports whether the user is typing a draft right now.
 func (r *REPL) typing() bool {
 	return r.open == nil && !r.editor.Empty() && r.Now().Sub(r.typedAt) < typingPause
 }
 
-// line is the editor that typing goes to.
+// line returns the editor that receives the keys.
 func (r *REPL) line() *lineedit.Editor {
 	if r.open != nil {
 		return &r.answer
@@ -62,8 +62,8 @@ func (r *REPL) line() *lineedit.Editor {
 	return &r.editor
 }
 
-// takeBack puts what is queued last back where it was typed: before the draft of the next
-// message, or at a question on its empty line if it is no answer to that. There it may also be what
+// takeBack returns the last queued message to where it was typed: before the next draft, or to a
+// question's empty line if it does not answer that. At a question it may also return the last line that
 // was no answer.
 func (r *REPL) takeBack() bool {
 	switch {
@@ -121,7 +121,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		return r.answered(ctx, "", lineedit.Draft{})
 	}
 	if r.open == nil && r.editor.Text() == "?" && (k == lineedit.Typed('/') || k == lineedit.Typed('!')) {
-		r.editor.Reset() // the keys have been looked up; a command follows
+		r.editor.Reset() // a command follows the list of keys
 	}
 	var half lineedit.Draft // of an answer
 	if r.open != nil {
@@ -135,12 +135,12 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		return r.usual(action.Kind)
 	case lineedit.EOF:
 		switch {
-		case r.turn == nil && r.open == nil && r.list(leaveInput): // what runs ends with the session
+		case r.turn == nil && r.open == nil && r.list(leaveInput): // running commands end with the session
 			return nil
-		case r.turn == nil || r.open != nil: // a question that is open stays open
+		case r.turn == nil || r.open != nil: // an open question stays open
 			return errLeave
 		}
-		r.leaves = r.turn.stopped.Load() // as soon as it has
+		r.leaves = r.turn.stopped.Load() // once the turn has stopped
 		r.stays = !r.leaves
 	case lineedit.Submit:
 		if r.open != nil {
@@ -186,17 +186,17 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	return nil
 }
 
-// backInput is what Esc, pressed twice on an empty line, stands for.
+// backInput is the command for Esc pressed twice on an empty line.
 const backInput = "/rewind"
 
-// swapStash puts the draft away, and what was put away in its place.
+// swapStash exchanges the draft and the stash.
 func (r *REPL) swapStash() {
 	draft := r.editor.Draft()
 	r.editor.SetDraft(r.stash)
 	r.stash = draft
 }
 
-// shorthand is the command that a word stands for which a person types alone at the prompt.
+// shorthand returns the command for a word that the user types alone at the prompt.
 func shorthand(text string) (command string, ok bool) {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "?":

@@ -22,7 +22,7 @@ import (
 	"coder/internal/ui/tty"
 )
 
-// The looks of what the REPL says itself.
+// Styles of the REPL's own output.
 const (
 	dim  = ink.Dim
 	good = ink.Good
@@ -30,28 +30,25 @@ const (
 	bad  = ink.Bad
 )
 
-// patience is how long a turn may take before the person is shown what it is
-// doing.
+// patience is how long a turn may take before its activity is shown.
 const patience = time.Second
 
-// outputPatience is how long it may print something before that is shown.
+// outputPatience is how long a call may print before its output is shown.
 const outputPatience = 250 * time.Millisecond
 
-// maxRunning is how many calls that run are named.
+// maxRunning is the most running calls listed.
 const maxRunning = 6
 
-// draw shows what stands below the output: a question's line, or what is going
-// on and what is typed meanwhile, or the prompt.
+// draw shows the live block: a question's line, or the activity and the draft, or the prompt.
 func (r *REPL) draw() error {
 	r.title()
 	return r.wrote.showWith(r.live)
 }
 
-// live is the rows of that, with what is ahead in the stream, and where the cursor is in
-// them.
+// live returns the rows of the live block, with the output ahead, and the cursor position.
 func (r *REPL) live(ahead term.Ahead) (rows []string, row, col int) {
 	width, height := r.Terminal.Size()
-	r.line().MenuRows = max(2, min(8, height-5)) // so that the draft is seen, too
+	r.line().MenuRows = max(2, min(8, height-5)) // so that the draft is visible too
 	switch {
 	case r.open != nil:
 		r.answer.Prompt = r.answerPrompt()
@@ -71,8 +68,8 @@ func (r *REPL) live(ahead term.Ahead) (rows []string, row, col int) {
 	return r.draft(width, height)
 }
 
-// draft is what is being typed, and below it the keys while that is nothing but a
-// question mark, or what Esc would do.
+// draft returns the rows of the draft; below it are the keys if the draft is only a question mark, or
+// what Esc would do.
 func (r *REPL) draft(width, height int) (rows []string, row, col int) {
 	rows, row, col = r.editor.View(width)
 	rows, row = r.around(rows, row, width, height)
@@ -89,10 +86,9 @@ func (r *REPL) draft(width, height int) (rows []string, row, col int) {
 	return rows, row, col
 }
 
-// around is the rows that there is room for: the last, or those about the cursor, which
-// say how many others there are.
+// around returns the rows that fit: those around the cursor, which state how many others there are.
 func (r *REPL) around(rows []string, row, width, height int) ([]string, int) {
-	height = max(height-1, 4) // one row stays of what is above
+	height = max(height-1, 4) // keep one row of the output above
 	first := min(max(row-1, 0), len(rows)-height)
 	if len(rows) <= height {
 		return rows, row
@@ -113,12 +109,12 @@ func staying(words term.Words) string {
 	return words.T("a turn is running: Esc stops it, Ctrl+C quits")
 }
 
-// keys is what each key does, in at most so many rows.
+// keys describes each key, in at most height rows.
 func (r *REPL) keys(width, height int) (rows []string) {
 	all := r.Keys()
 	column := 0
 	for _, k := range all {
-		if width >= 60 { // else there is no room for a column
+		if width >= 60 { // otherwise there is no room for a column
 			column = max(column, cells.Width(k[0]))
 		}
 	}
@@ -131,7 +127,7 @@ func (r *REPL) keys(width, height int) (rows []string) {
 	return rows
 }
 
-// title tells what there is to see from afar, when that changes.
+// title updates the window title when it changes.
 func (r *REPL) title() {
 	if now := [2]bool{r.open != nil, r.turn != nil}; r.Title != nil && now != r.told {
 		r.told = now
@@ -139,7 +135,7 @@ func (r *REPL) title() {
 	}
 }
 
-// shortened is a folder as it stands in the prompt behind a mode: a fifth of the line is for
+// shortened returns a folder for the prompt after a mode, short enough to leave a fifth of the line for
 // typing.
 func shortened(dir string, width int, mode string, ascii bool) string {
 	if width <= 0 {
@@ -188,13 +184,13 @@ func (r *REPL) prompt() (all []lineedit.Span) {
 	)
 }
 
-// answerPrompt stands before an answer.
+// answerPrompt returns the prompt of an answer.
 func (r *REPL) answerPrompt() []lineedit.Span {
 	return []lineedit.Span{{Text: "> ", Style: r.sgr(good)}}
 }
 
-// modeLook is the look of a mode: they can be told apart, most of all what only plans, what
-// writes unasked and what asks nothing at all.
+// modeLook returns the style of a mode, which makes modes distinguishable, most of all those that only
+// plan, edit without approval or never ask.
 func modeLook(mode string) ink.Role {
 	switch mode {
 	case "plan":
@@ -209,12 +205,12 @@ func modeLook(mode string) ink.Role {
 	return good
 }
 
-// underway is what is shown while a turn runs: what waits for the end of a paragraph,
-// what the turn is doing, what is queued for it, and what is being typed.
+// underway returns the rows shown during a turn: output pending at the end of a paragraph, the turn's
+// activity, the queue and the draft.
 func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row, col int) {
 	if ahead.Table != "" {
 		rows = strings.Split(ahead.Table, "\n")
-		rows = rows[max(0, len(rows)-max(4, r.room()-ahead.Above)):] // those that came last
+		rows = rows[max(0, len(rows)-max(4, r.room()-ahead.Above)):] // the newest
 	}
 	rows = append(rows, r.beside(ahead, width, max(4, r.room()-len(rows)))...)
 	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
@@ -230,17 +226,16 @@ func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row
 		waiting = r.waiting(width, max(1, room))
 	}
 	rows = append(rows, waiting...)
-	if most := height - 1; len(rows)+len(draft) >= most { // a row stays for the line that is being written
+	if most := height - 1; len(rows)+len(draft) >= most { // keep a row for the line being written
 		draft, row, col = r.draft(width, most-len(rows))
 	}
 	return append(rows, draft...), len(rows) + row, col
 }
 
-// leastDraft is how many rows of a draft are seen whatever else there is.
+// leastDraft is the number of a draft's rows that are always visible.
 const leastDraft = 4
 
-// waiting is what the person wants of the turn that it has not come to, in at most so many
-// rows.
+// waiting returns the messages and changes that the turn has not reached, in at most most rows.
 func (r *REPL) waiting(width, most int) (rows []string) {
 	if r.turn == nil {
 		return nil
@@ -260,8 +255,8 @@ func (r *REPL) waiting(width, most int) (rows []string) {
 	return rows
 }
 
-// beside is the rows that wait for the end of a paragraph, at most so many: if there are
-// more, those that came last, from the first on.
+// beside returns the output pending at the end of a paragraph, at most most rows: the newest, if there
+// are more.
 func (r *REPL) beside(ahead term.Ahead, width, most int) []string {
 	if ahead.Aside == "" {
 		return nil
@@ -276,14 +271,14 @@ func (r *REPL) beside(ahead term.Ahead, width, most int) []string {
 	return slices.Concat([]string{""}, rows, []string{""})
 }
 
-// printing reports whether a call that runs has printed something.
+// printing reports whether a running call has printed something.
 func (r *REPL) printing() bool {
 	busy := r.busy.Load()
 	return busy != nil && slices.ContainsFunc(busy.Calls, func(c term.Running) bool { return len(c.Tail) > 0 })
 }
 
-// doing is what the turn is busy with, in at most so many rows: the calls that run, each
-// with its own time, or else what was last said of it.
+// doing returns the turn's activity, in at most most rows: the running calls, each with its time, or the
+// last status.
 func (r *REPL) doing(width, most int) (rows []string) {
 	busy := r.busy.Load()
 	if busy == nil {
@@ -294,7 +289,7 @@ func (r *REPL) doing(width, most int) (rows []string) {
 		calls = []term.Running{{Name: cmp.Or(busy.What, r.Words.T("working")), Since: r.turn.began}}
 	}
 	named := calls[:min(len(calls), maxRunning, max(most, 1))]
-	printed := most - len(named) // rows for what they print
+	printed := most - len(named) // rows for their output
 	f := frames
 	if r.ASCII {
 		f = asciiFrames
@@ -303,7 +298,7 @@ func (r *REPL) doing(width, most int) (rows []string) {
 		tail := c.Tail[max(0, len(c.Tail)-max(printed, 0)):]
 		printed -= len(tail)
 		for i, line := range tail {
-			if i == len(tail)-1 && c.Open { // what came last of it is at its end
+			if i == len(tail)-1 && c.Open { // its newest output is at the end
 				line = ink.End(line, width-3, dots(r.ASCII))
 			}
 			rows = append(rows, r.Palette.Paint(dim, r.fit("  "+line, width)))
@@ -334,7 +329,7 @@ var (
 
 func oneLine(s string) string { return sanitize.Line(s, 200) }
 
-// fit cuts a line to the width of the terminal.
+// fit cuts a line to the terminal's width.
 func (r *REPL) fit(s string, width int) string {
 	if width <= 1 || cells.Width(s) < width {
 		return s
@@ -343,7 +338,7 @@ func (r *REPL) fit(s string, width int) string {
 	return head + dots(r.ASCII)
 }
 
-// dots stand for what is left out.
+// dots returns the sign for omitted text.
 func dots(ascii bool) string {
 	if ascii {
 		return "..."
@@ -351,12 +346,12 @@ func dots(ascii bool) string {
 	return "…"
 }
 
-// contextLine stands above the prompt.
+// contextLine returns the line above the prompt.
 func contextLine(ascii bool, tokens int, model string) string {
 	return fmt.Sprintf("context: %d tokens%smodel: %s", tokens, apart(ascii), model)
 }
 
-// apart stands between the parts of a line.
+// apart returns the separator between the parts of a line.
 func apart(ascii bool) string {
 	if ascii {
 		return ", "
@@ -364,7 +359,7 @@ func apart(ascii bool) string {
 	return " · "
 }
 
-// sgr is the code that begins a look.
+// sgr returns the escape sequence that starts a style.
 func (r *REPL) sgr(role ink.Role) string {
 	painted := r.Palette.Paint(role, "x")
 	head, _, _ := strings.Cut(painted, "x")
@@ -375,7 +370,7 @@ func (r *REPL) style() lineedit.Style {
 	return lineedit.Style{Paste: r.sgr(dim), Menu: r.sgr(dim), Chosen: r.sgr(good), Note: r.sgr(dim), Search: r.sgr(dim), ASCII: r.ASCII}
 }
 
-// failureSink notes whether what went wrong in a turn was shown as it happened.
+// failureSink records whether a turn's error was shown when it happened.
 type failureSink struct {
 	event.Sink
 	stopped *atomic.Bool // by Esc
@@ -392,30 +387,29 @@ func (w *failureSink) Emit(ctx context.Context, rec event.Record) error {
 		}
 	}
 	if _, ok := rec.Event.(event.Interrupted); ok && !w.stopped.Load() {
-		return nil // the program ends, which needs no words about Esc
+		return nil // the program ends, so no message about Esc
 	}
 	return w.Sink.Emit(ctx, rec)
 }
 
-// writes collects output for the loop to show, so that a stream of small pieces
-// is drawn as often as an eye can follow and no more. It remembers when there
-// last was any.
+// writes buffers output for the loop to show, so that a stream of small pieces is drawn at most once per
+// frame. It records when output last arrived.
 type writes struct {
 	screen *tty.Screen
-	ready  chan struct{} // holds one: there is something to show
+	ready  chan struct{} // buffers one: there is something to show
 
 	mu      sync.Mutex // guards the fields below and the order of writing
 	held    []byte
-	ahead   term.Ahead // what will follow
-	shows   int        // how often it was shown
+	ahead   term.Ahead // the output that will follow
+	shows   int        // number of flushes
 	changed bool
-	looped  bool // somebody waits for ready
+	looped  bool // a loop waits for ready
 }
 
-// maxHeld is how much is collected before it is shown by whoever writes.
+// maxHeld is the most output buffered before the writer shows it itself.
 const maxHeld = 32 << 10
 
-// stream takes text, and what will follow it.
+// stream adds text, and the output that will follow it.
 func (w *writes) stream(text string, ahead term.Ahead) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -434,7 +428,7 @@ func (w *writes) stream(text string, ahead term.Ahead) error {
 	return nil
 }
 
-// flush shows what there is.
+// flush shows the buffered output.
 func (w *writes) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -451,16 +445,16 @@ func (w *writes) show() error {
 	return err
 }
 
-// showWith shows what there is together with the live block that belongs to it, which is
-// made of what will follow.
+// showWith shows the buffered output together with its live block, which live makes from the output that
+// will follow.
 func (w *writes) showWith(live func(term.Ahead) (rows []string, row, col int)) error {
 	w.mu.Lock()
 	ahead, n, shows := w.ahead, len(w.held), w.shows
 	w.mu.Unlock()
-	rows, row, col := live(ahead) // nothing is locked: it asks many
+	rows, row, col := live(ahead) // unlocked: live calls many functions
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.shows != shows { // meanwhile it was shown by whoever wrote
+	if w.shows != shows { // a writer has shown it meanwhile
 		return w.screen.SetLive(rows, row, col)
 	}
 	err := w.screen.StreamLive(string(w.held[:n]), ahead.Begun, rows, row, col)
@@ -469,7 +463,7 @@ func (w *writes) showWith(live func(term.Ahead) (rows []string, row, col int)) e
 	return err
 }
 
-// loop says whether somebody shows what is written; else it is shown at once.
+// loop sets whether a loop shows the output; otherwise it is shown at once.
 func (w *writes) loop(on bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

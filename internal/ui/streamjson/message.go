@@ -9,14 +9,14 @@ import (
 	"coder/internal/core/event"
 )
 
-// envelope is a message with what the stream says around it.
+// envelope is a message with its stream metadata.
 type envelope struct {
 	Type    string  `json:"type"`
 	Message any     `json:"message"`
 	Session string  `json:"session_id"`
 	UUID    string  `json:"uuid"`
 	Parent  *string `json:"parent_tool_use_id"` // the call whose subtask this belongs to
-	// Result is what came of a call, for programs that show more than its text.
+	// Result is a call's result, for programs that show more than its text.
 	Result json.RawMessage `json:"tool_use_result,omitempty"`
 }
 
@@ -24,10 +24,10 @@ func (r *Renderer) envelope(rec event.Record, kind string, message any) envelope
 	return envelope{kind, message, r.o.Session, r.numbered(rec), r.origin.of(rec.Task), nil}
 }
 
-// maxResult bounds what is told of a call twice.
+// maxResult limits the size of a result that is sent twice.
 const maxResult = 64 << 10
 
-// result is the only result that m holds, as an object, for a program that drives.
+// result returns the only result in m, as an object, for a driving program.
 func (r *Renderer) result(m chat.Message) json.RawMessage {
 	if r.o.Driven == nil || len(m.Parts) != 1 {
 		return nil
@@ -54,7 +54,7 @@ type userMessage struct {
 	Content []block   `json:"content"`
 }
 
-// A block is one of the block types below.
+// block is one of the block types below.
 type block any
 
 type (
@@ -99,7 +99,7 @@ func (r *Renderer) blocks(m chat.Message) []block {
 		case chat.Text:
 			bs = append(bs, textBlock{"text", string(p)})
 		case chat.Reasoning:
-			if p.Text != "" { // what is sealed is for the provider only
+			if p.Text != "" { // sealed content is for the provider only
 				think := thinkingBlock{Type: "thinking", Thinking: p.Text}
 				if r.o.Driven != nil {
 					think.Signature = new(string)
@@ -122,7 +122,7 @@ func (r *Renderer) blocks(m chat.Message) []block {
 	return bs
 }
 
-// object is raw, or the empty object if there is nothing.
+// object returns raw, or an empty object if raw is empty.
 func object(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return json.RawMessage("{}")
@@ -130,11 +130,10 @@ func object(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// stops are our reasons to stop in the words of the stream.
+// stops maps our stop reasons to the stream's words.
 var stops = map[string]string{"end": "end_turn", "tools": "tool_use", "length": "max_tokens", "loop": "max_tokens", "size": "max_tokens", "filter": "refusal"}
 
-// stopReason is nil for a reply that did not arrive whole, and where the model
-// did not say.
+// stopReason returns nil for an incomplete reply, or if the model gave no reason.
 func stopReason(e event.MessageAdded) *string {
 	if s, ok := stops[e.Stop]; ok && !e.Interrupted {
 		return &s
@@ -142,8 +141,8 @@ func stopReason(e event.MessageAdded) *string {
 	return nil
 }
 
-// usage counts tokens as the stream does: what was read from the provider's
-// cache, or put there, is not part of the input.
+// usage counts tokens as the stream does: tokens read from or written to the provider's cache are not
+// part of the input.
 type usage struct {
 	In      int `json:"input_tokens"`
 	Out     int `json:"output_tokens"`

@@ -6,17 +6,16 @@ import (
 	"coder/internal/core/event"
 )
 
-// origins knows which call a subtask came from: the one its record names. One
-// that names none came from the newest call of the parent that runs when it is
-// made, one that made no other if there is one.
+// origins finds the call that a subtask came from: the one its record names. Otherwise it is the newest
+// running call of the parent when the subtask was created, if possible one without another subtask.
 type origins struct {
-	running map[string][]running // calls that run, by task, oldest first
-	calls   map[string]string    // the call a subtask came from
+	running map[string][]running // running calls by task, oldest first
+	calls   map[string]string    // the call of each subtask
 }
 
 type running struct {
 	call   string
-	parent bool // it has made a subtask
+	parent bool // it has a subtask
 }
 
 func (o *origins) add(r event.Record) {
@@ -69,7 +68,7 @@ func is(call string) func(running) bool {
 	return func(r running) bool { return r.call == call }
 }
 
-// of is the call that task came from; nil for a task of the person's own.
+// of returns the call that task came from; nil for the user's own task.
 func (o *origins) of(task string) *string {
 	if call, ok := o.calls[task]; ok {
 		return &call

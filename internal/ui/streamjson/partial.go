@@ -7,13 +7,12 @@ import (
 	"coder/internal/core/event"
 )
 
-// partial is a reply that is arriving: a message whose blocks open and close.
-// A reply that is asked for again is closed without a stop reason, and the
-// next one opens as a message of its own.
+// partial is an arriving reply: a message whose blocks open and close. A reply that is requested again
+// is closed without a stop reason, and the next one opens as its own message.
 type partial struct {
 	id    string
-	kind  string // of the open block: text, thinking, a call, or none
-	index int    // of the open block
+	kind  string // the open block's kind: text, thinking, a call, or none
+	index int    // the open block's index
 }
 
 type streamEvent struct {
@@ -60,7 +59,7 @@ type (
 	}
 )
 
-// grow tells one piece, opening what must be open for it.
+// grow sends one piece, opening its message and block first if necessary.
 func (r *Renderer) grow(rec event.Record, kind string, empty, delta block) error {
 	if !r.o.Partial {
 		return nil
@@ -86,8 +85,7 @@ func (r *Renderer) grow(rec event.Record, kind string, empty, delta block) error
 	return r.stream(rec, blockDelta{"content_block_delta", p.index, delta})
 }
 
-// growCalls tells the calls of a reply that has arrived: each as a block that comes
-// in one piece.
+// growCalls sends the calls of a complete reply, each as a block in one piece.
 func (r *Renderer) growCalls(rec event.Record, m chat.Message) error {
 	for _, b := range r.blocks(m) {
 		if call, ok := b.(toolUseBlock); ok {

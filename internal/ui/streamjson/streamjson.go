@@ -1,10 +1,9 @@
-// Package streamjson is the face for wrappers that already know how to drive a
-// coding agent: JSON lines that begin with a system/init object, carry one
-// object per message, and end each turn with a result object. The result alone
-// is the json format.
+// Package streamjson is the face for wrappers that already know how to drive a coding agent: JSON lines
+// that begin with a system/init object, carry one object per message, and end each turn with a result
+// object. The result alone is the json format.
 //
-// Nothing here is random: the uuid of a line follows from the session and the
-// record it stands for, so the same records give the same bytes.
+// Nothing here is random: a line's uuid is derived from the session and the record, so the same records
+// produce the same bytes.
 package streamjson
 
 import (
@@ -22,37 +21,36 @@ import (
 	"coder/internal/core/event"
 )
 
-// Options say what the records do not. All may be left out: the session, the
-// directory, the model and the mode are then taken from the records.
+// Options supplies what the records do not have. All fields are optional: session, directory, model and
+// mode are otherwise read from the records.
 type Options struct {
 	Session        string
 	Dir            string
 	Model          string
 	PermissionMode string
-	KeySource      string // where the provider's key came from; told as apiKeySource
+	KeySource      string // source of the provider's key; sent as apiKeySource
 	Now            func() time.Time
-	Servers        func() []Server // the MCP servers, as they are now
-	Partial        bool            // also tell replies as they arrive, as stream_event lines
-	ResultOnly     bool            // tell nothing but the result: the json format
-	// Driven, if set, is for a program that drives the session: it tells every
-	// turn anew what the session is, in the words such programs know.
+	Servers        func() []Server // the current MCP servers
+	Partial        bool            // also send replies as they arrive, as stream_event lines
+	ResultOnly     bool            // send only the result: the json format
+	// Driven, if set, is for a program that drives the session: every turn begins with the session's facts,
+	// in the words that such programs know.
 	Driven *Driven
 }
 
-// Driven is what a program that drives a session is told otherwise than one that
-// only reads.
+// Driven is the output that differs for a program that drives a session.
 type Driven struct {
-	// Tool is the name and the arguments of a call as the program knows them, and
-	// Mode the name of a mode.
+	// Tool returns the name and the arguments of a call as the program knows them, and Mode the name of a
+	// mode.
 	Tool func(name string, args json.RawMessage) (string, json.RawMessage)
 	Mode func(name string) string
-	// Facts are told with every turn.
+	// Facts returns the facts sent with every turn.
 	Facts func() Facts
-	// Echo has what the person said told, too.
+	// Echo sends the user's messages too.
 	Echo bool
 }
 
-// Facts are what a session is made of, at the beginning of a turn.
+// Facts describe a session at the beginning of a turn.
 type Facts struct {
 	Model, Mode             string
 	Tools, Commands, Agents []string
@@ -64,7 +62,7 @@ type Facts struct {
 // Renderer is an [event.Sink] that writes lines. Use [New].
 type Renderer struct {
 	o     Options
-	named bool // the session's name was given, not taken from the records
+	named bool // the session's name came from Options, not from the records
 
 	mu     sync.Mutex // guards the fields below and the order of lines
 	w      io.Writer
@@ -72,10 +70,10 @@ type Renderer struct {
 	enc    *json.Encoder
 	tally  Tally
 	origin origins
-	parts  map[string]*partial // replies that are arriving, by task
-	handed map[string]bool     // subtasks at work that the program was told of
+	parts  map[string]*partial // arriving replies by task
+	handed map[string]bool     // running subtasks that the program knows of
 	last   uint64              // the newest seq seen
-	count  map[string]int      // lines without a seq of their own, by kind
+	count  map[string]int      // number of lines without their own seq, by kind
 }
 
 // New returns a Renderer that writes to w. If w has a Flush method it is
@@ -87,7 +85,7 @@ func New(w io.Writer, o Options) *Renderer {
 	return r
 }
 
-// Emit writes the line that r gives rise to, if any.
+// Emit writes the line for r, if any.
 func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +93,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 		r.o.Session = rec.Session
 	}
 	if e, ok := rec.Event.(event.SessionOpened); ok {
-		if !r.named && rec.Session != "" && rec.Session != r.o.Session { // a command led to another session
+		if !r.named && rec.Session != "" && rec.Session != r.o.Session { // a command opened another session
 			r.o.Session, r.last = rec.Session, 0
 		}
 		r.o.Dir, r.o.Model, r.o.PermissionMode = cmp.Or(e.Dir, r.o.Dir), cmp.Or(e.Model, r.o.Model), cmp.Or(e.Mode, r.o.PermissionMode)
@@ -109,7 +107,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	switch e := rec.Event.(type) {
 	case event.SessionOpened:
 		if r.o.Driven != nil {
-			return nil // it is told at the beginning of a turn
+			return nil // sent at the beginning of a turn
 		}
 		return r.init(rec, e)
 	case event.MessageAdded:
@@ -118,7 +116,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 			if err := r.growCalls(rec, e.Message); err != nil {
 				return err
 			}
-			id := "" // the one it had while it arrived, else one made of its record
+			id := "" // the id while it arrived, otherwise one made from its record
 			if p := r.parts[rec.Task]; p != nil {
 				id = p.id
 			} else {
@@ -133,13 +131,13 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 			}))
 		case chat.User, chat.Tool:
 			if e.Message.Role == chat.User && r.o.Driven != nil && !r.o.Driven.Echo {
-				return nil // the program said it
+				return nil // the program sent it
 			}
 			line := r.envelope(rec, "user", userMessage{"user", r.blocks(e.Message)})
 			line.Result = r.result(e.Message)
 			return r.put(line)
 		}
-		return nil // the system text is not part of the stream
+		return nil // the system message is not part of the stream
 	case event.TextDelta:
 		return r.grow(rec, "text", textBlock{"text", ""}, textBlock{"text_delta", e.Text})
 	case event.ReasoningDelta:
@@ -158,8 +156,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	return nil
 }
 
-// Server is an MCP server, and how it is: connected, pending, failed, needs-auth
-// or disabled.
+// Server is an MCP server and its status: connected, pending, failed, needs-auth or disabled.
 type Server struct {
 	Name   string `json:"name"`
 	Status string `json:"status"`
@@ -202,16 +199,14 @@ type drivenInit struct {
 	Version     string   `json:"coder_version"`
 }
 
-// like is the version of the program whose lines these resemble: drivers look at
-// it to know what they may expect.
+// like is the version of the program whose lines these resemble: drivers use it to know what to expect.
 const like = "2.1.0"
 
-// Begin tells a program that drives the session what it is, at the beginning of a
-// turn.
+// Begin sends a driving program the session's facts, at the beginning of a turn.
 func (r *Renderer) Begin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tally = Tally{} // what was set since the last turn is no part of this one
+	r.tally = Tally{} // records since the last turn do not belong to this one
 	f := r.o.Driven.Facts()
 	line := drivenInit{
 		initLine: initLine{
@@ -237,55 +232,54 @@ type statusLine struct {
 	UUID    string  `json:"uuid"`
 }
 
-// Mode tells that the mode is another.
+// Mode reports a change of the mode.
 func (r *Renderer) Mode(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.put(statusLine{Type: "system", Subtype: "status", Mode: r.o.Driven.Mode(name), Session: r.o.Session, UUID: r.unnumbered("status")})
 }
 
-// Put writes a line of another sort among the others. One that is too long is
-// written nowhere, and the error says so.
+// Put writes a line of another kind between the others. A line that is too long is not written but
+// reported as an error.
 func (r *Renderer) Put(v any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.write(v, false)
 }
 
-// ErrTooLong reports a line that would be longer than programs take.
+// ErrTooLong reports a line longer than programs accept.
 var ErrTooLong = fmt.Errorf("a line of more than %d bytes is not written", maxLine)
 
-// maxLine is how long a line may be that a program is sent: some take no more
-// than 1 MiB, counted in characters or bytes.
+// maxLine is the longest line sent to a program: some accept no more than 1 MiB, counted in characters
+// or bytes.
 const maxLine = 1<<20 - 1<<10
 
 // Outcome is how a turn ended. The zero Outcome is a success without an answer.
 type Outcome struct {
 	Err    error
 	Result string // the answer
-	// Subtype is one of the constants below; if empty it follows from Err.
+	// Subtype is one of the constants below; if empty it is derived from Err.
 	Subtype string
-	// Unkept says that not all of the session is kept on disk.
+	// Unkept is set if part of the session could not be saved to disk.
 	Unkept bool
 	Checks Checks
-	// Structured is the answer in the form that was asked for, if one was.
+	// Structured is the answer in the requested form, if any.
 	Structured json.RawMessage
-	// Provider says that it was the provider that failed: a program that drives the
-	// session takes that for an answer.
+	// Provider is set if the provider failed: a driving program treats that as an answer.
 	Provider bool
 }
 
-// Checks is what the record says about checks of the work, by the end of the turn.
+// Checks is what the records say about checks of the work at the end of the turn.
 type Checks struct {
 	Last     *string `json:"last_check"` // the command; null if none ran
 	ExitCode *int    `json:"exit_code"`
 	Edits    int     `json:"edits_after"` // changes since then
-	// Verified is true if a check ran and passed and nothing was changed since, and
-	// null if nothing was changed and nothing was checked.
+	// Verified is true if a check passed and nothing was changed since, and null if nothing was changed or
+	// checked.
 	Verified *bool `json:"verified"`
 }
 
-// The ways a turn can end.
+// How a turn can end.
 const (
 	Success  = "success"
 	MaxTurns = "error_max_turns"
@@ -306,7 +300,7 @@ type resultLine struct {
 	Errors   []string              `json:"errors,omitempty"`
 	Session  string                `json:"session_id"`
 	Cost     float64               `json:"total_cost_usd"`
-	Priced   bool                  `json:"total_cost_known"` // nothing is missing from the cost, or estimated in it
+	Priced   bool                  `json:"total_cost_known"` // the cost is complete and not estimated
 	Usage    usage                 `json:"usage"`
 	Denials  []denialLine          `json:"permission_denials"`
 	Output   json.RawMessage       `json:"structured_output,omitempty"`
@@ -316,7 +310,7 @@ type resultLine struct {
 	UUID     string                `json:"uuid"`
 }
 
-// modelUsage is what one model used, in the words of programs that drive.
+// modelUsage is one model's usage, in the words of driving programs.
 type modelUsage struct {
 	In      int     `json:"inputTokens"`
 	Out     int     `json:"outputTokens"`
@@ -331,8 +325,8 @@ type denialLine struct {
 	Input  json.RawMessage `json:"tool_input"`
 }
 
-// Finish writes the result of the turn that the records since the last Finish
-// belong to. Where there is no answer, result holds the words of the error.
+// Finish writes the result of the turn made of the records since the last Finish. Without an answer,
+// result contains the error message.
 func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -380,8 +374,7 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 	return r.put(line)
 }
 
-// put writes v as one line. Where programs take no line that long, texts in it
-// are cut.
+// put writes v as one line, cutting its texts if programs would not accept the line.
 func (r *Renderer) put(v any) error { return r.write(v, true) }
 
 func (r *Renderer) write(v any, mayCut bool) error {
@@ -413,8 +406,7 @@ func (r *Renderer) write(v any, mayCut bool) error {
 	return nil
 }
 
-// cut is a line with no text in it longer than most. A picture that is goes
-// altogether.
+// cut returns a line with its texts cut to most. A longer picture is removed.
 func cut(v any, most int) any {
 	switch v := v.(type) {
 	case string:

@@ -8,31 +8,30 @@ import (
 	"coder/internal/core/event"
 )
 
-// Tally adds up a turn from its records. The zero Tally is an empty turn; it
-// is not safe for concurrent use.
+// Tally adds up a turn from its records. The zero Tally is an empty turn; it is not safe for concurrent
+// use.
 type Tally struct {
-	// Replies counts the main agent's replies, halves included; the replies of
-	// subtasks are part of the costs only.
+	// Replies counts the main agent's replies, including partial ones; the replies of subtasks count only in
+	// the costs.
 	Replies int
 	Usage   chat.Usage
-	Denials []Denial // calls that were not let run, in order
-	Stop    *string  // why the main agent's last reply stopped, in the stream's words
-	// API is the time spent on the model: for each reply the time from the
-	// message before it in its task, which is what the request waited for, to
-	// the reply itself. Waits between attempts count; tools do not. Replies of
-	// subtasks that ran side by side count each for itself.
+	Denials []Denial // denied calls, in order
+	Stop    *string  // stop reason of the main agent's last reply, in the stream's words
+	// API is the time spent on the model: for each reply the time since the message before it in its task,
+	// for which the request waited. Waits between attempts count; tools do not. Concurrent replies of
+	// subtasks each count in full.
 	API time.Duration
-	// Started and Ended are the times of the first and the last record that
-	// was part of the work: one that is kept, or the program becoming busy.
+	// Started and Ended are the times of the first and the last record of the work: a durable record, or the
+	// program becoming busy.
 	Started, Ended time.Time
 
-	byModel     map[string]chat.Usage       // what each model used
-	children    map[string]bool             // tasks that belong to another task
-	lastMessage map[string]time.Time        // when a task's last message came
-	inputs      map[callKey]json.RawMessage // calls without an answer yet
+	byModel     map[string]chat.Usage       // usage of each model
+	children    map[string]bool             // child tasks
+	lastMessage map[string]time.Time        // time of each task's last message
+	inputs      map[callKey]json.RawMessage // calls without a result yet
 }
 
-// Denial is a call that was refused, by a rule or by a person.
+// Denial is a call denied by a rule or by the user.
 type Denial struct {
 	Tool, CallID string
 	Input        json.RawMessage // a JSON object
@@ -40,7 +39,7 @@ type Denial struct {
 
 type callKey struct{ task, id string }
 
-// Add takes in one record.
+// Add adds one record.
 func (t *Tally) Add(r event.Record) {
 	state, _ := r.Event.(event.StateChanged)
 	if !t.Started.IsZero() || state.Busy || event.LogOf(r.Event) != event.Transient {
@@ -73,7 +72,7 @@ func (t *Tally) Add(r event.Record) {
 			t.Replies++
 			t.Stop = stopReason(e)
 		}
-		t.Usage.Unpriced = t.Usage.Unpriced || e.Usage == nil && !e.Interrupted && e.Model != "" // nobody said what it used
+		t.Usage.Unpriced = t.Usage.Unpriced || e.Usage == nil && !e.Interrupted && e.Model != "" // unknown usage
 		if waited {
 			t.API += max(0, r.Time.Sub(asked))
 		}
@@ -81,7 +80,7 @@ func (t *Tally) Add(r event.Record) {
 			put(&t.inputs, callKey{r.Task, c.ID}, c.Args)
 		}
 	case event.Spent:
-		t.Usage.Unpriced = t.Usage.Unpriced || e.For != event.ForSummary // it is an estimate
+		t.Usage.Unpriced = t.Usage.Unpriced || e.For != event.ForSummary // an estimate
 	case event.ToolCallRequested:
 		put(&t.inputs, callKey{r.Task, e.CallID}, e.Input)
 	case event.ToolFinished:
@@ -91,7 +90,7 @@ func (t *Tally) Add(r event.Record) {
 	}
 }
 
-// put sets m[k], making the map if there is none.
+// put sets m[k], making the map if it is nil.
 func put[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
 		*m = make(map[K]V)

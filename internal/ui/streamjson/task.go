@@ -4,8 +4,7 @@ import (
 	"coder/internal/core/event"
 )
 
-// taskLine tells a program that drives the session of work that is handed to
-// another agent: by its id it can be stopped.
+// taskLine reports a subagent's task to a driving program, which can stop it by its id.
 type taskLine struct {
 	Type    string  `json:"type"`
 	Subtype string  `json:"subtype"`
@@ -13,18 +12,18 @@ type taskLine struct {
 	Call    *string `json:"tool_use_id,omitempty"`
 	Session string  `json:"session_id"`
 	UUID    string  `json:"uuid"`
-	// of one that begins
+	// at its start
 	About  string `json:"description,omitempty"`
 	Kind   string `json:"task_type,omitempty"`
 	Agent  string `json:"subagent_type,omitempty"`
 	Prompt string `json:"prompt,omitempty"`
-	// of one that has ended: completed, failed or stopped
+	// at its end: completed, failed or stopped
 	Status  string  `json:"status,omitempty"`
-	Output  *string `json:"output_file,omitempty"` // there is none
+	Output  *string `json:"output_file,omitempty"` // always null
 	Summary *string `json:"summary,omitempty"`
 }
 
-// began tells of a subtask that begins.
+// began reports the start of a subtask.
 func (r *Renderer) began(rec event.Record, e event.TaskCreated) error {
 	if r.o.Driven == nil || e.ParentID == "" {
 		return nil
@@ -36,7 +35,7 @@ func (r *Renderer) began(rec event.Record, e event.TaskCreated) error {
 	})
 }
 
-// ended tells of a subtask that has ended.
+// ended reports the end of a subtask.
 func (r *Renderer) ended(rec event.Record, status, summary string) error {
 	if !r.handed[rec.Task] {
 		return nil

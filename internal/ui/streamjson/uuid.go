@@ -8,11 +8,10 @@ import (
 	"coder/internal/core/event"
 )
 
-// namespace sets our uuids apart from those other programs make of the same
-// words.
+// namespace separates our uuids from those that other programs derive from the same words.
 const namespace = "coder.stream-json."
 
-// uuidOf is a name-based uuid (RFC 4122, version 5) of words.
+// uuidOf returns the name-based uuid (RFC 4122, version 5) of words.
 func uuidOf(words string) string {
 	u := sha1.Sum([]byte(namespace + words))
 	u[6] = u[6]&0x0f | 0x50 // version 5
@@ -21,7 +20,7 @@ func uuidOf(words string) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// numbered is the uuid of the line that stands for a kept record.
+// numbered returns the uuid of the line for a durable record.
 func (r *Renderer) numbered(rec event.Record) string {
 	if rec.Seq == 0 {
 		return r.unnumbered("message")
@@ -29,12 +28,11 @@ func (r *Renderer) numbered(rec event.Record) string {
 	return UUID(r.o.Session, rec.Seq)
 }
 
-// UUID is that of the line which stands for a kept record of a session.
+// UUID returns the uuid of the line for a durable record of a session.
 func UUID(session string, seq uint64) string { return uuidOf(fmt.Sprintf("%s/%d", session, seq)) }
 
-// unnumbered is the uuid of a line of some kind that no kept record stands
-// for: it is told apart by the newest record and by how many there were since
-// the stream began.
+// unnumbered returns the uuid of a line without a durable record: derived from its kind, the newest
+// record and the number of such lines since the stream began.
 func (r *Renderer) unnumbered(kind string) string {
 	r.count[kind]++
 	return uuidOf(fmt.Sprintf("%s/%d/%s/%d", r.o.Session, r.last, kind, r.count[kind]))

@@ -5,23 +5,21 @@ import (
 	"time"
 )
 
-// Ahead is what will be in the stream and can be seen before.
+// Ahead is content that will be in the stream later and can be shown before.
 type Ahead struct {
-	// Begun is the beginning of a word of which it is not known where it ends.
+	// Begun is the beginning of an unfinished word.
 	Begun string
-	// Table is whole lines, the rows of a table so far: how wide its columns are is not
-	// known before its end.
+	// Table is the rows of an unfinished table, as whole lines: the widths of its columns are not final.
 	Table string
-	// Above is how many lines were put above the table since it began, which are to be read.
+	// Above is the number of lines printed above the table since it began, which must stay visible.
 	Above int
-	// Aside is whole lines that wait for the end of a paragraph: what came meanwhile and
-	// must not tear it. Newest is the last of it.
+	// Aside is whole lines that arrived meanwhile and wait for the end of a paragraph, so as not to split
+	// it. Newest is the last item of it.
 	Aside, Newest string
 }
 
-// between has draw put something between the paragraphs of a reply: at once, or when the
-// one that is arriving has ended. What cannot be shown whole before waits no longer than a
-// moment.
+// between calls draw between the paragraphs of a reply: now, or when the current one ends. Content that
+// does not fit in the live block waits only for a moment.
 func (r *Renderer) between(draw func()) {
 	if !r.arriving() || r.o.AtOnce {
 		before := r.page.lines()
@@ -49,11 +47,10 @@ func (r *Renderer) between(draw func()) {
 	}
 }
 
-// moment is how long an answer that is taller than the room for it waits for the end of the
-// line that it would tear.
+// moment is how long an answer taller than its room waits for the end of the line that it would break.
 const moment = 2 * time.Second
 
-// Settle puts what has waited for long enough.
+// Settle prints what has waited long enough.
 func (r *Renderer) Settle() error {
 	r.mu.Lock()
 	due := r.overdue()
@@ -66,8 +63,7 @@ func (r *Renderer) Settle() error {
 
 func (r *Renderer) overdue() bool { return !r.tears.IsZero() && !r.o.Now().Before(r.tears) }
 
-// arriving reports whether a paragraph is, or a block of code: what is put now would
-// tear it.
+// arriving reports whether a paragraph or a block of code is arriving: text printed now would split it.
 func (r *Renderer) arriving() bool {
 	if p := &r.reply.text; p.shown {
 		return !p.md.Between()
@@ -76,8 +72,7 @@ func (r *Renderer) arriving() bool {
 	return p.shown && !(p.plain.wrote && p.plain.ends > 0)
 }
 
-// putIfBetween puts what waits, if no paragraph is arriving any more, or none that it may
-// wait for.
+// putIfBetween prints what waits, if no paragraph that it may wait for is arriving.
 func (r *Renderer) putIfBetween() {
 	if len(r.later) > 0 && (!r.arriving() || r.overdue()) {
 		r.putLater()

@@ -9,8 +9,7 @@ import (
 	"coder/internal/ui/term/syntax"
 )
 
-// bounded shows the beginning and the end of a text, its lines broken between words
-// for width unless that is 0.
+// bounded shows the beginning and the end of a text, wrapped between words to width unless that is 0.
 func (r *Renderer) bounded(text string, width int) {
 	w := ink.Wrap{Put: r.page.put, Width: width}
 	begins := true
@@ -32,14 +31,14 @@ func (r *Renderer) bounded(text string, width int) {
 	r.omit(box.end(r.leftOut))
 }
 
-// prose draws what was written in Markdown, for so many columns.
+// prose returns a stream that draws Markdown in this many columns.
 func (r *Renderer) prose(width int) *markdown.Stream {
 	return &markdown.Stream{
 		Put: r.page.put, Width: func() int { return width }, Source: r.o.Palette.Level == None && !r.o.Spoken, ASCII: r.o.ASCII, Spoken: r.o.Spoken,
 	}
 }
 
-// boundedProse is bounded for what was written in Markdown.
+// boundedProse is bounded for Markdown.
 func (r *Renderer) boundedProse(text string) {
 	md := r.prose(r.width())
 	box := outputBox{ascii: r.o.ASCII, put: func(_ ink.Look, text string) { md.Write(text) }}
@@ -48,7 +47,7 @@ func (r *Renderer) boundedProse(text string) {
 	md.End()
 }
 
-// drawCode puts source, cleaned, line by line.
+// drawCode draws source, cleaned, line by line.
 func drawCode(c display.Code, put ink.Put) {
 	scan := syntax.For(c.Lang)
 	for line := range strings.Lines(c.Source) {
@@ -57,7 +56,7 @@ func drawCode(c display.Code, put ink.Put) {
 	}
 }
 
-// drawTable puts a table as g would, its words as say has them.
+// drawTable draws a table as g would, translating its words with say.
 func drawTable(t display.Table, say func(string) string, width int, g ink.Grid, put ink.Put) {
 	g.Head = cells(t.Head, say, g.ASCII)
 	for _, row := range t.Rows {
@@ -76,15 +75,14 @@ func cells(of []display.Cell, say func(string) string, ascii bool) (row []ink.Ce
 	return row
 }
 
-// Text is blocks of the program's own as lines of so many columns.
+// Text renders coder's own blocks as lines of this many columns.
 func Text(blocks display.Blocks, columns int, o Options) string {
 	r := New(o)
 	r.own(blocks, columns)
 	return r.page.take()
 }
 
-// own shows what the program itself says, with lines broken for width unless
-// that is 0; those of a diff are not.
+// own shows coder's own blocks, wrapped to width unless that is 0; diffs are not wrapped.
 func (r *Renderer) own(blocks display.Blocks, width int) {
 	r.page.fresh()
 	line := func(l display.Line) { r.page.put(ink.Look{}, fold(l, width)+"\n") }
@@ -122,7 +120,7 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 				case r.o.ASCII:
 					mark = checkASCII[mark]
 				}
-				if !strings.HasSuffix(mark, "：") { // which has its blank in it
+				if !strings.HasSuffix(mark, "：") { // the full-width colon includes a space
 					mark += " "
 				}
 				r.page.hung(width, checkInk[c.State.Mark()], mark+dots(r.o.ASCII, oneLine(c.Text, 0)), ink.Width(mark))
@@ -135,8 +133,7 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 	}
 }
 
-// outcomeOf tells how a command of the person ended, and what it printed unless that was
-// put as it came.
+// outcomeOf shows how the user's command ended, and its output unless that was shown as it came.
 func (r *Renderer) outcomeOf(b display.Shell, withOutput bool) {
 	role, output, why := ink.Good, "", b.Error
 	if b.Exit != 0 {
@@ -154,7 +151,7 @@ func (r *Renderer) outcomeOf(b display.Shell, withOutput bool) {
 	}{{role, b.Status()}, {ink.Plain, output}, {ink.Bad, why}} {
 		switch {
 		case part.text == "":
-		case part.text == why, b.Terminal && part.text == output: // words of our own
+		case part.text == why, b.Terminal && part.text == output: // our own words
 			r.page.fresh()
 			r.page.words(r.width(), part.role, part.text)
 		default:
@@ -175,7 +172,7 @@ func (r *Renderer) outcomeOf(b display.Shell, withOutput bool) {
 	}
 }
 
-// lastLines says which lines follow: of which stream, where there are two.
+// lastLines returns the label of the lines that follow, naming the stream if there are two.
 func (r *Renderer) lastLines(end display.End, two bool) string {
 	switch {
 	case two && end.From != "" && end.Of == 0:
@@ -188,7 +185,7 @@ func (r *Renderer) lastLines(end display.End, two bool) string {
 	return r.t("the last of %d lines:", end.Of)
 }
 
-// widestFirst bounds what a record may ask of the first column.
+// widestFirst limits the width that a record may request for the first column.
 const widestFirst = 100
 
 func (r *Renderer) cleanCells(row []display.Cell) (clean []display.Cell) {
@@ -202,8 +199,7 @@ func (r *Renderer) cleanCells(row []display.Cell) (clean []display.Cell) {
 	return clean
 }
 
-// said is a sentence of the program's own in the person's language, with the signs that
-// the terminal shows.
+// said translates coder's own sentence, in signs that the terminal shows.
 func (r *Renderer) said(text string) string {
 	text = r.o.Words.Said(text)
 	if r.o.ASCII {
@@ -212,7 +208,7 @@ func (r *Renderer) said(text string) string {
 	return text
 }
 
-// ownSigns are those that sentences of the program's own come with, and what stands for them.
+// ownSigns maps the signs in coder's sentences to ASCII.
 var ownSigns = strings.NewReplacer("…", "...", "≥", ">=")
 
 var (

@@ -15,26 +15,26 @@ import (
 	"coder/internal/ui/term/markdown"
 )
 
-// Cards draws questions to the person as text for the stream. What will run or
-// change is shown cleaned, and what cannot be seen in it is named; what is too
-// long for a screen is folded and says so, so that nothing scrolls away unseen.
+// Cards draws questions to the user as text for the stream. It shows what will run or change, cleaned,
+// with invisible characters named; it folds content too long for a screen and says so, so that nothing
+// scrolls away unseen.
 type Cards struct {
 	Width   func() int
-	Room    func() int // lines of a card that are seen at once; nil: many
-	Height  func() int // of the screen; nil: no line goes out of sight
+	Room    func() int // lines of a card visible at once; nil: many
+	Height  func() int // of the screen; nil: nothing scrolls away
 	Palette Palette
-	Words   Words // nil: English
+	Words   Words // nil means English
 	ASCII   bool
-	Spoken  bool // a screen reader reads it
+	Spoken  bool // for a screen reader
 	Whole   bool // fold nothing
-	Trust   bool // the card of a check offers trust in the folder
-	Direct  bool // the card of a command that the person typed offers to ask about none
-	Live    bool // the options of an approval stand below the card: see [Cards.Options]
+	Trust   bool // the card of a check offers to trust the folder
+	Direct  bool // the card of the user's own command offers to allow all of them
+	Live    bool // an approval's options are below the card: see [Cards.Options]
 
 	brief brevity
 }
 
-// brevity is how much of a card that was shown before is left out.
+// brevity is how much of a repeated card is left out.
 type brevity int
 
 const (
@@ -44,8 +44,8 @@ const (
 	titlesAlone
 )
 
-// Again is a question that was shown before, as show draws it, below something that the
-// person wanted to see meanwhile: so short that this stays in sight.
+// Again returns a repeated question, drawn by show, below output that the user asked for: short enough
+// to keep that output in view.
 func (c Cards) Again(show func(Cards) string) string {
 	text := ""
 	for c.brief = withoutLong; c.brief <= titlesAlone; c.brief++ {
@@ -57,20 +57,20 @@ func (c Cards) Again(show func(Cards) string) string {
 	return text
 }
 
-// What of a question's content is shown before it is folded.
+// How much of a question's content is shown before it is folded.
 const (
 	foldLines  = 60   // lines of a command or text
-	foldHead   = 40   // of which so many are the first
-	foldTail   = 15   // and of a diff so many the last
+	foldHead   = 40   // of them at the beginning
+	foldTail   = 15   // of a diff's lines at the end
 	foldRunes  = 1000 // runes of one line
-	foldEnds   = 400  // of which so many are kept at each end
-	foldBlanks = 20   // blanks in a row
-	longDiff   = 16   // lines of a diff below which its title stands again
+	foldEnds   = 400  // kept at each end
+	foldBlanks = 20   // consecutive spaces
+	longDiff   = 16   // lines of a diff below which its title is repeated
 )
 
-// Draw is q as lines of text, the last without a line end: the question, what
-// it is about, why it is asked and how to answer. Several approvals are one
-// card with numbers; several questions are drawn one below the other.
+// Draw returns q as lines of text, the last without a newline: the question, its subject, its reasons
+// and how to answer. Several approvals are one card with numbers; several questions are drawn one below
+// the other.
 func (c Cards) Draw(q uip.Request) string {
 	d := c.drawing()
 	switch {
@@ -108,7 +108,7 @@ func (c Cards) Draw(q uip.Request) string {
 	return d.text()
 }
 
-// roleOf is the look of the title of an approval.
+// roleOf returns the role of an approval's title.
 func roleOf(q uip.Request) ink.Role {
 	if Dangerous(q) {
 		return ink.Bad
@@ -116,25 +116,25 @@ func roleOf(q uip.Request) ink.Role {
 	return ink.Warn
 }
 
-// Unasks reports whether q is about a command that the person typed, and offers not to ask
-// about such commands any more.
+// Unasks reports whether q is about a command that the user typed, and offers to allow all such
+// commands.
 func (c Cards) Unasks(q uip.Request) bool {
 	return c.Direct && q.Kind == uip.Confirm && q.Author == event.ActorUser && !Dangerous(q)
 }
 
-// Trusts reports whether q is about a check of the program's own and offers trust.
+// Trusts reports whether q is about coder's own check and offers trust.
 func (c Cards) Trusts(q uip.Request) bool {
 	return c.Trust && q.Kind == uip.Confirm && q.Author == event.ActorVerifier
 }
 
-// Hides reports whether Draw leaves out part of what is to be approved.
+// Hides reports whether Draw leaves out part of what needs approval.
 func (c Cards) Hides(q uip.Request) bool {
 	hides, _ := c.omits(q)
 	return hides
 }
 
-// Conceals reports whether Draw leaves out something that a person must see before they say
-// yes. The middle of a long diff is not: its size is shown and it is printed when it was made.
+// Conceals reports whether Draw leaves out something that the user must see before approving. The middle
+// of a long diff does not count: its size is shown, and it is printed once applied.
 func (c Cards) Conceals(q uip.Request) bool {
 	_, conceals := c.omits(q)
 	return conceals
@@ -153,8 +153,8 @@ func (c Cards) omits(q uip.Request) (hides, conceals bool) {
 	return *d.hides || *d.cuts, *d.hides
 }
 
-// Saw notes that all that q asks approval of was shown to the person: a change
-// that is then made as it was shown is not shown again.
+// Saw records that the user was shown all that q asks approval for: a change then made exactly as shown
+// is not shown again.
 func (r *Renderer) Saw(q uip.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +165,7 @@ func (r *Renderer) Saw(q uip.Request) {
 	}
 }
 
-// Question is the m-th of n questions that are put one after the other.
+// Question draws the m-th of n questions asked one by one.
 func (c Cards) Question(q uip.Request, m, n int) string {
 	d := c.drawing()
 	d.question(q, m, n)
@@ -181,23 +181,23 @@ func (c Cards) drawing() drawing {
 
 func (d drawing) text() string { return strings.TrimRight(d.page.take(), "\n") }
 
-// drawing is a card that is being drawn.
+// drawing is a card being drawn.
 type drawing struct {
 	Cards
 	page  *page
 	hides *bool  // something was left out
-	cuts  *bool  // the middle of a long diff was
-	hunk  string // what stands before the numbers of hunks
+	cuts  *bool  // the middle of a long diff was left out
+	hunk  string // prefix of the hunk numbers
 }
 
 func (d drawing) t(format string, args ...any) string { return d.Words.T(format, args...) }
 
-// title is what a call is called in a line. Where nothing else shows what it
-// would do, cutting it short hides that.
+// title returns a call's title on one line. If nothing else shows what the call would do, a cut title
+// counts as hidden.
 func (d drawing) title(q uip.Request) string {
 	line := sanitize.RevealCommand
 	if _, ok := q.Display.Content.(display.Text); ok {
-		line = sanitize.Reveal // what a person would write: a message, a plan
+		line = sanitize.Reveal // text as the user would write it: a message, a plan
 	}
 	whole := line(decidedLine(q.Display.Title, 0))
 	if q.Kind == uip.Confirm && q.Worded() {
@@ -214,16 +214,16 @@ func (d drawing) title(q uip.Request) string {
 	return dots(d.ASCII, short)
 }
 
-// revealedLine is a line of text for someone who must decide about it.
+// revealedLine returns one line of text that the user must decide about.
 func revealedLine(text string, limit int) string { return sanitize.Reveal(decidedLine(text, limit)) }
 
-// decidedLine is [oneLine] of what must not be hidden by a guess.
+// decidedLine is [oneLine] for text in which a guess must hide nothing.
 func decidedLine(text string, limit int) string {
 	return sanitize.Line(sanitize.MaskWords(text), limit)
 }
 
-// again names what is asked about once more below a long diff, with its size: what it
-// is about and why it is asked can be seen together, however small the screen is.
+// again repeats the subject below a long diff, with its size, so that subject and reasons are visible
+// together on a small screen.
 func (d drawing) again(q uip.Request) bool {
 	diff, ok := q.Display.Content.(display.Diff)
 	long := longDiff
@@ -237,12 +237,11 @@ func (d drawing) again(q uip.Request) bool {
 	return true
 }
 
-// lines is how many there are so far.
+// lines returns the number of lines so far.
 func (d drawing) lines() int { return strings.Count(d.page.b.String(), "\n") }
 
-// atLast names what is asked about below all else where the screen is too small for that to
-// be seen above it, so many lines from the beginning. Besides there are the title and the
-// line of the answer.
+// atLast repeats the subject at the end if the screen is too small to show it above, that many lines
+// from the beginning. The title and the answer line need room too.
 func (d drawing) atLast(q uip.Request, above int) {
 	below := 2
 	if d.Live {
@@ -254,7 +253,7 @@ func (d drawing) atLast(q uip.Request, above int) {
 	d.page.hung(d.width(), ink.Warn, d.titles(q), setIn)
 }
 
-// titles name all that q asks about.
+// titles returns the titles of all parts of q.
 func (d drawing) titles(q uip.Request) string {
 	if len(q.Parts) == 0 {
 		return d.title(q)
@@ -266,10 +265,11 @@ func (d drawing) titles(q uip.Request) string {
 	return strings.Join(all, mark(d.ASCII, " · ", d.t("; ")))
 }
 
-// mainAgent is the one that a person talks to.
+// mainAgent is the agent that the user talks to.
 const mainAgent = "main"
 
-// reasons are which agent asks, if it is another than usual, and why it is asked, each on a line; a risk in the colour of what went wrong.
+// reasons shows which agent asks, if it is not the main one, and why approval is needed, one reason a
+// line; a risk has the color of failures.
 func (d drawing) reasons(q uip.Request) {
 	if by := q.Author; !slices.Contains([]string{"", mainAgent, event.ActorUser, event.ActorVerifier, event.ActorRecovery}, by) {
 		d.page.words(d.width(), ink.Warn, "  "+mark(d.ASCII, "•", "-")+" "+d.t("asked by the agent %s", revealedLine(by, titleRunes)))
@@ -287,8 +287,8 @@ func (d drawing) reasons(q uip.Request) {
 	}
 }
 
-// known reports whether the person knows a reason from the card itself: that the mode asks
-// about such calls, and what one of the choices is for.
+// known reports whether the card itself shows a reason: that the mode asks about such calls, or what one
+// of the options is for.
 func (d drawing) known(q uip.Request, why string) bool {
 	return strings.HasPrefix(why, "rule: ") && strings.HasSuffix(why, " policy requires approval") ||
 		d.Trusts(q) && why == uip.TrustAside || d.Unasks(q) && why == uip.BangAside
@@ -296,8 +296,7 @@ func (d drawing) known(q uip.Request, why string) bool {
 
 const noticeRunes = 1000
 
-// question asks for a choice or for words. What it is about, such as a plan,
-// stands whole above it.
+// question asks for a choice or for text. Its subject, such as a plan, is shown completely above it.
 func (d drawing) question(q uip.Request, m, n int) {
 	d.Whole = true
 	text, isText := q.Display.Content.(display.Text)
@@ -337,7 +336,7 @@ func (d drawing) question(q uip.Request, m, n int) {
 		d.page.words(d.width(), ink.Dim, text)
 	}
 	for i, o := range q.Options {
-		// The first one of those that a model offers is the one it recommends
+		// A model recommends the first of its own options
 		label, models := q.Display.Metadata[metaLabel+o.ID]
 		about := strings.TrimPrefix(strings.TrimPrefix(o.Label, label), " — ")
 		if !models {
@@ -364,14 +363,14 @@ func (d drawing) question(q uip.Request, m, n int) {
 	}
 }
 
-// metaLabel, followed by the id of an option, is where a request has the
-// option's label without its description.
+// metaLabel, followed by an option's id, is the metadata key of the option's label without its
+// description.
 const metaLabel = "label"
 
 const recommended = " (Recommended)"
 
-// content shows what will run or change, to the letter. Commands and texts are
-// indented, so that no line of them can pass for one of ours.
+// content shows exactly what will run or change. Commands and text are indented, so that none of their
+// lines can pass for ours.
 func (d drawing) content(q uip.Request) {
 	long := strings.Count(display.Blocks{q.Display.Content}.Plain(), "\n") > longDiff
 	if q.Display.Content != nil && (d.brief >= withoutContent || d.brief == withoutLong && long) {
@@ -403,14 +402,14 @@ func (d drawing) content(q uip.Request) {
 	d.page.fresh()
 }
 
-// inTitle reports whether the title of an approval shows the command in full.
+// inTitle reports whether the approval's title shows the whole command.
 func (d drawing) inTitle(q uip.Request, source string) bool {
 	_, line, ok := strings.Cut(d.title(q), " ")
 	return ok && q.Kind == uip.Confirm && line == d.fold(sanitize.RevealCommand(sanitize.MaskWords(source)))
 }
 
-// indented puts spans with blanks before each line. One that is too long goes on below,
-// to the letter, behind a sign that no line has in that place.
+// indented indents each line of the spans. A line that is too long continues below, unchanged, after a
+// sign that no other line has there.
 func (d drawing) indented() ink.Put {
 	var line []ink.Span
 	return func(l ink.Look, text string) {
@@ -441,8 +440,7 @@ func (d drawing) width() int {
 	return d.Width()
 }
 
-// fold is text that was revealed, with what would not fit on a screen replaced by a
-// word on how much that is.
+// fold returns revealed text; a note with the size replaces what does not fit on a screen.
 func (d drawing) fold(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if d.Whole {
@@ -458,8 +456,8 @@ func (d drawing) fold(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// foldDiff is fold for a diff: of a long one the first and the last lines are shown, and of
-// those between them any that has something in it that cannot be seen.
+// foldDiff is fold for a diff: a long one keeps its first and last lines, and between them every line
+// with something invisible.
 func (d drawing) foldDiff(unified string) string {
 	plain := strings.Split(strings.TrimRight(unified, "\n"), "\n")
 	lines := strings.Split(strings.TrimRight(revealed(unified), "\n"), "\n")
@@ -494,7 +492,7 @@ func (d drawing) foldDiff(unified string) string {
 	return strings.Join(shown, "\n")
 }
 
-// foldLine shortens a long line and long rows of blanks in it.
+// foldLine shortens a long line and long runs of spaces in it.
 func (d drawing) foldLine(line string) string {
 	text := strings.TrimLeft(line, " \t")
 	indent := line[:len(line)-len(text)]
@@ -527,6 +525,5 @@ func (d drawing) foldLine(line string) string {
 	return string(runes[:foldEnds]) + d.t("<%d characters not shown>", n-2*foldEnds) + string(runes[n-foldEnds:])
 }
 
-// revealed is text for someone who must decide about it: cleaned, and what
-// cannot be seen in it named.
+// revealed returns text that the user must decide about: cleaned, with invisible characters named.
 func revealed(text string) string { return sanitize.Reveal(sanitize.MaskWords(text)) }

@@ -12,8 +12,8 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// fill puts keys one after the other, each whole on a line where one has room for it;
-// below one that has not, another line begins.
+// fill joins keys, each unbroken if it fits on a line; a key that does not fit is followed by a new
+// line.
 func (d drawing) fill(keys []string) string {
 	apart := mark(d.ASCII, " · ", d.t("; "))
 	end := strings.TrimRight(apart, " ")
@@ -38,19 +38,19 @@ func (d drawing) fill(keys []string) string {
 	return done + line
 }
 
-// belowKey is how far a choice that is wider than a line goes on set in: below its words.
+// belowKey is the indent of a wrapped choice: below its words.
 const belowKey = len("y = ")
 
-// Choice is one way to answer an approval.
+// Choice is a possible answer to an approval.
 type Choice struct {
-	Key   string // what chooses it: a number, or on the card of several calls a letter
-	Line  string // the line that gives the same answer
+	Key   string // the key that chooses it: a number, or a letter on the card of several calls
+	Line  string // the typed line with the same meaning
 	Label string
-	Stop  bool // the turn ends, so that the person can say what to do instead
+	Stop  bool // stops the turn, so that the user can say what to do instead
 }
 
-// Dangerous reports whether q asks about something dangerous: it is asked about every time,
-// has no number and no highlight, and takes y and Enter.
+// Dangerous reports whether q asks about something dangerous: it needs approval every time, has no
+// numbers or highlight, and requires y and Enter.
 func Dangerous(q uip.Request) bool {
 	if q.Kind == uip.Composite {
 		return slices.ContainsFunc(q.Parts, Dangerous)
@@ -59,7 +59,7 @@ func Dangerous(q uip.Request) bool {
 	return q.Purpose == uip.ConfirmRiskyAction && !remembers && slices.ContainsFunc(strings.Split(q.Display.Description, "; "), isRisk)
 }
 
-// Edits reports whether q asks about changes to files and nothing else.
+// Edits reports whether q asks only about file changes.
 func Edits(q uip.Request) bool {
 	if q.Kind == uip.Composite {
 		return !slices.ContainsFunc(q.Parts, func(part uip.Request) bool { return !Edits(part) })
@@ -72,8 +72,8 @@ var remembering = []string{uip.Session, uip.Always, uip.Below}
 
 func isRisk(why string) bool { return strings.HasPrefix(why, "risk: ") }
 
-// Choices are the ways to answer q, an approval, in the order in which they are shown. A
-// dangerous call has none: see [Dangerous].
+// Choices returns the answers to q, an approval, in display order. A dangerous call has none: see
+// [Dangerous].
 func (c Cards) Choices(q uip.Request) []Choice {
 	if !approves(q) || Dangerous(q) {
 		return nil
@@ -107,11 +107,11 @@ func approves(q uip.Request) bool {
 	return q.Kind == uip.Confirm || q.Kind == uip.Composite && q.Purpose == uip.ConfirmRiskyAction
 }
 
-// heard reports whether a model hears what the person says to q: else it is about the
-// person's own command, or a check.
+// heard reports whether a model reads the user's comment on q: otherwise q is about the user's own
+// command, or a check.
 func heard(q uip.Request) bool { return q.Author != event.ActorUser && q.Author != event.ActorVerifier }
 
-// approvals are the choices that say yes.
+// approvals returns the choices that approve.
 func (d drawing) approvals(q uip.Request, several bool) (all []Choice) {
 	yes := Choice{Line: "y", Label: d.t("Yes")}
 	if several {
@@ -138,7 +138,7 @@ func (d drawing) approvals(q uip.Request, several bool) (all []Choice) {
 	return all
 }
 
-// remembering is the choice of an option that is remembered.
+// remembering returns the choice for an option that is remembered.
 func (d drawing) remembering(q uip.Request, option string) Choice {
 	what := sanitize.Text(d.remembered(q, option))
 	switch {
@@ -158,8 +158,8 @@ func offersBelow(q uip.Request) bool {
 	return slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == uip.Below })
 }
 
-// Options are the rows that say how q, an approval, can be answered, below one another:
-// its choices, one of which may be highlighted, and what else there is.
+// Options returns rows that show how to answer q, an approval: its choices, one of which may be
+// highlighted, and other possible input.
 func (c Cards) Options(q uip.Request, chosen int) []string {
 	d := c.drawing()
 	d.Hides(q)
@@ -170,7 +170,7 @@ func (c Cards) Options(q uip.Request, chosen int) []string {
 	return nil
 }
 
-// putOptions puts them on the card, unless they stand below it.
+// putOptions draws the options on the card, unless they are below it.
 func (d drawing) putOptions(q uip.Request) {
 	if d.Live || !approves(q) {
 		return
@@ -179,7 +179,7 @@ func (d drawing) putOptions(q uip.Request) {
 	d.options(q, -1)
 }
 
-// options puts them.
+// options draws the options.
 func (d drawing) options(q uip.Request, chosen int) {
 	if !approves(q) {
 		return
@@ -220,7 +220,7 @@ func (d drawing) options(q uip.Request, chosen int) {
 
 func hasHunks(q uip.Request) bool { return q.Display.Metadata[uip.Hunks] != "" }
 
-// Why is what a person sees who asks why q is asked, and how else it can be answered.
+// Why returns the explanation for a user who asks why approval is needed, and how else to answer.
 func (c Cards) Why(q uip.Request) string {
 	d := c.drawing()
 	d.Whole = true
@@ -253,12 +253,12 @@ func (c Cards) Why(q uip.Request) string {
 	return d.text()
 }
 
-// remembered is what an answer would remember, in full and in the person's language:
-// nobody can agree to what is cut off. Of a card it is that of each of its calls.
+// remembered returns what an answer would remember, in full and in the user's language: the user must
+// not agree to anything cut off. For a card that is the text of each call.
 func (d drawing) remembered(q uip.Request, option string) string {
 	var all []string
 	add := func(what string) {
-		parts := strings.Split(decidedLine(what, 0), "…") // which is our own word for anything
+		parts := strings.Split(decidedLine(what, 0), "…") // our own word for anything
 		for i, part := range parts {
 			parts[i] = sanitize.RevealCommand(part)
 		}
@@ -273,7 +273,7 @@ func (d drawing) remembered(q uip.Request, option string) string {
 	for _, part := range parts {
 		what := part.Remembered(option)
 		if len(what) == 0 && option == uip.Below && len(q.Parts) > 0 {
-			what = part.Remembered(uip.Session) // no folder, so as far as the session
+			what = part.Remembered(uip.Session) // without a folder the session is the limit
 		}
 		for _, one := range what {
 			if showsLine(part, one) {
@@ -285,8 +285,8 @@ func (d drawing) remembered(q uip.Request, option string) string {
 	return strings.Join(all, d.t(", "))
 }
 
-// showsLine reports whether a grant is of the very command that a card shows, and that is
-// too long to stand among the keys once more.
+// showsLine reports whether a grant is for the exact command on the card, and too long to repeat among
+// the keys.
 func showsLine(q uip.Request, what string) bool {
 	line, exactly := strings.CutPrefix(what, "this exact command line: ")
 	code, ok := q.Display.Content.(display.Code)

@@ -8,18 +8,16 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// How lines that are too long are broken: how many columns must be left to the
-// last cell of a row for it to go on below itself, and how far what does not
-// fit is set in.
+// Layout of lines that are too long: the columns that the last cell of a row needs to wrap within
+// itself, and the indent of wrapped text.
 const (
 	minColumn = 24
 	setIn     = 4
 )
 
-// fold breaks a line of the program's own that is too long for the terminal,
-// between words. The last cell of a row goes on below itself. Where there is
-// no room for that it stands on a line of its own; where the others do not fit
-// either, so does each that does not.
+// fold wraps one of coder's own lines between words. The last cell of a row wraps within its column.
+// Without enough room there it gets its own line; if the other cells do not fit either, so does each
+// that does not.
 func fold(l display.Line, width int) string {
 	whole := l.String(ink.Width)
 	if width <= 0 || ink.Width(whole) <= width {
@@ -44,7 +42,7 @@ func fold(l display.Line, width int) string {
 		s.words(text, l.Columns[0]+setIn)
 	} else {
 		lead := l.Columns[0]
-		if width-lead < minColumn { // little room would be left beside it
+		if width-lead < minColumn { // little room would remain beside it
 			lead = min(lead, setIn)
 		}
 		s.cells(l.Cells, lead)
@@ -52,7 +50,7 @@ func fold(l display.Line, width int) string {
 	return s.b.String()
 }
 
-// lineBuilder is what a line becomes.
+// lineBuilder builds the wrapped line.
 type lineBuilder struct {
 	b      strings.Builder
 	width  int
@@ -72,8 +70,8 @@ func (s *lineBuilder) newline(indent int) {
 	s.setIn(indent)
 }
 
-// cells puts the cells of a row one after the other. The second of two, which
-// says what the first is, stands below it.
+// cells draws a row's cells side by side. If there are two, the second, which explains the first, may go
+// below it.
 func (s *lineBuilder) cells(all []string, lead int) {
 	s.setIn(lead)
 	if len(all) == 1 {
@@ -93,7 +91,7 @@ func (s *lineBuilder) cells(all []string, lead int) {
 	}
 }
 
-// words puts text; what does not fit goes on below, set in so far.
+// words draws text, wrapped with this indent.
 func (s *lineBuilder) words(text string, indent int) {
 	for i, p := range unbroken(text) {
 		switch {
@@ -106,8 +104,8 @@ func (s *lineBuilder) words(text string, indent int) {
 	}
 }
 
-// word puts a part of a text that is not broken but where it is wider than a line and
-// goes on set in; at the edge it is left to the terminal, so that it can be copied whole.
+// word draws an unbroken part of a text. One wider than a line is broken if it continues indented; at
+// the left edge the terminal wraps it, so that it can be copied whole.
 func (s *lineBuilder) word(text string, indent int) {
 	wide := ink.Width(text)
 	for indent > 0 && indent < s.width && s.column+wide > s.width {
@@ -123,14 +121,13 @@ func (s *lineBuilder) word(text string, indent int) {
 	s.put(text)
 }
 
-// piece is a part of a text that is not broken, and how many blanks stand
-// before it.
+// piece is an unbroken part of a text, and the number of spaces before it.
 type piece struct {
 	text string
 	gap  int
 }
 
-// unbroken parts text at blanks and between Chinese characters.
+// unbroken splits text at spaces and between Chinese characters.
 func unbroken(text string) (all []piece) {
 	for word := range strings.FieldsSeq(text) {
 		for gap := 1; word != ""; gap = 0 {
@@ -142,7 +139,7 @@ func unbroken(text string) (all []piece) {
 	return all
 }
 
-// longest is the width of the widest part of text that is not broken.
+// longest returns the width of the widest unbroken part of text.
 func longest(text string) (n int) {
 	for _, p := range unbroken(text) {
 		n = max(n, ink.Width(p.text))

@@ -8,37 +8,37 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// How much of a call's output is shown: the first lines as they come and the
-// last ones in the end, each up to a length in bytes.
+// How much of a call's output is shown: the first lines as they arrive and the last ones at the end,
+// both limited in bytes.
 const (
 	headLines = 20
 	tailLines = 5
 	lineBytes = 2000
 )
 
-// outputBox shows the beginning and the end of a long text that arrives in
-// pieces, and says how much was left out between.
+// outputBox shows the beginning and the end of a long text that arrives in pieces, and how much was left
+// out between.
 type outputBox struct {
-	put   ink.Put    // for what is shown now
-	kept  []ink.Span // or until then
+	put   ink.Put    // target for text shown now
+	kept  []ink.Span // buffer until there is a target
 	clean pieces
-	ascii bool // the terminal shows no more
+	ascii bool // the terminal shows only ASCII
 
 	whole strings.Builder // all of it, up to a length
-	part  string          // the beginning of a line whose rest has not come
-	lines int             // that are complete
-	// skipped are lines that were printed after those and that did not come.
+	part  string          // beginning of an incomplete line
+	lines int             // complete lines
+	// skipped counts printed lines after those that did not arrive.
 	skipped int
-	column  int      // bytes of the line that is not
-	owed    bool     // a line end was not put yet
-	last    string   // the line that is not complete, if it was not put
-	tail    []string // the last complete lines that were not put
+	column  int      // bytes of the incomplete line
+	owed    bool     // a newline is pending
+	last    string   // the incomplete line, if not shown
+	tail    []string // the last complete lines not shown
 }
 
-// empty reports whether nothing has come.
+// empty reports whether nothing has arrived.
 func (b *outputBox) empty() bool { return b.lines == 0 && b.column == 0 && b.part == "" }
 
-// skip takes in that lines were left out before what comes next.
+// skip records that lines were left out before the next text.
 func (b *outputBox) skip() {
 	if b.skipped > 0 {
 		b.lines, b.skipped, b.tail = b.lines+b.skipped, 0, nil
@@ -46,8 +46,8 @@ func (b *outputBox) skip() {
 	}
 }
 
-// write takes clean text. A line is shown when it is whole: only then can be
-// told whether it holds a key.
+// write adds clean text. A line is shown when complete: only then is it certain whether it contains a
+// key.
 func (b *outputBox) write(text string) {
 	for text != "" {
 		line, rest, ends := strings.Cut(text, "\n")
@@ -71,7 +71,7 @@ func (b *outputBox) keep(text string) {
 	}
 }
 
-// flush shows what there is of the line.
+// flush shows the incomplete line.
 func (b *outputBox) flush() {
 	line := b.part
 	b.part = ""
@@ -89,8 +89,7 @@ func (b *outputBox) flush() {
 	b.last += shown
 }
 
-// fit is as much of text as the line may still take; an ellipsis stands for
-// the rest.
+// fit returns as much of text as the line has room for, with an ellipsis for the rest.
 func (b *outputBox) fit(text string) string {
 	room := lineBytes - b.column
 	switch {

@@ -8,22 +8,21 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// page collects what one event adds to the stream. It knows whether the cursor
-// stands at the start of a line, and closes every look it opens before the
-// collected text is handed over, so that others may write in between.
+// page collects the text that one event adds to the stream. It tracks whether the cursor is at the start
+// of a line, and closes every style before the text is written, so that others may write in between.
 type page struct {
 	palette Palette
-	codes   map[ink.Look]string // the sequences made so far
+	codes   map[ink.Look]string // sequences made so far
 
 	b      strings.Builder
-	look   ink.Look // that is on
+	look   ink.Look // the current style
 	mid    bool     // the cursor is not at the start of a line
-	rested bool     // the last line end was put before its writer put it
+	rested bool     // the last newline was added before its writer added it
 	wrote  bool     // anything was ever written
 	blanks int      // blank lines at the end
 }
 
-// put adds text, which must be clean. A look never spans a line end.
+// put adds text, which must be clean. A style never spans a newline.
 func (p *page) put(l ink.Look, text string) {
 	if p.rested && text != "" {
 		p.rested = false
@@ -52,7 +51,7 @@ func (p *page) newline() {
 	p.mid, p.rested = false, false
 }
 
-// turn switches to l.
+// turn switches to style l.
 func (p *page) turn(l ink.Look) {
 	if p.look == l {
 		return
@@ -61,7 +60,7 @@ func (p *page) turn(l ink.Look) {
 		p.b.WriteString(reset)
 	}
 	if p.look.Link != l.Link && p.palette.Links {
-		p.b.WriteString("\x1b]8;;" + l.Link + "\x1b\\") // of no address: it ends
+		p.b.WriteString("\x1b]8;;" + l.Link + "\x1b\\") // an empty address ends the link
 	}
 	p.b.WriteString(p.code(l))
 	p.look = l
@@ -80,15 +79,15 @@ func (p *page) code(l ink.Look) string {
 	return c
 }
 
-// fresh ends the line the cursor is in.
+// fresh ends the current line.
 func (p *page) fresh() {
 	if p.mid {
 		p.newline()
 	}
 }
 
-// rest ends the line for a writer that is done with it and would put its end
-// only before the next one: what is drawn below the page can then be seen.
+// rest ends the line for a writer that is finished but would add the newline only with its next text, so
+// that content drawn below the page is visible.
 func (p *page) rest() {
 	if p.mid {
 		p.newline()
@@ -96,7 +95,7 @@ func (p *page) rest() {
 	}
 }
 
-// gap leaves one blank line, unless nothing stands above.
+// gap leaves one blank line, unless nothing is above.
 func (p *page) gap() {
 	p.fresh()
 	if p.wrote && p.blanks == 0 {
@@ -104,18 +103,17 @@ func (p *page) gap() {
 	}
 }
 
-// say puts text on lines of its own, without keys.
+// say adds text on its own lines, with keys masked.
 func (p *page) say(r ink.Role, text string) { p.tell(r, sanitize.Mask(text)) }
 
-// tell puts text on lines of its own.
+// tell adds text on its own lines.
 func (p *page) tell(r ink.Role, text string) {
 	p.fresh()
 	p.put(ink.Look{Role: r}, strings.TrimRight(sanitize.Text(text), "\n"))
 	p.fresh()
 }
 
-// words puts text on lines of its own, broken between words for the width of the
-// terminal.
+// words adds text on its own lines, wrapped between words to the terminal's width.
 func (p *page) words(width int, r ink.Role, text string) {
 	p.fresh()
 	for line := range strings.SplitSeq(strings.TrimRight(sanitize.Text(text), "\n"), "\n") {
@@ -123,9 +121,8 @@ func (p *page) words(width int, r ink.Role, text string) {
 	}
 }
 
-// hung puts a line of its own, broken between words for the width of the terminal; what
-// goes on is set in so far. Words that stand together with a hard blank between them are
-// not parted; what is put is a blank as any other.
+// hung adds a line, wrapped between words to the terminal's width, with this indent. A hard space keeps
+// words together; it is written as a normal space.
 func (p *page) hung(width int, r ink.Role, line string, indent int) {
 	p.fresh()
 	w := ink.Wrap{Put: p.softened, Width: width, Indent: indent}
@@ -134,15 +131,15 @@ func (p *page) hung(width int, r ink.Role, line string, indent int) {
 	p.put(ink.Look{}, "\n")
 }
 
-// softened puts text with blanks as any other for hard ones.
+// softened adds text with normal spaces for hard ones.
 func (p *page) softened(l ink.Look, text string) {
 	p.put(l, strings.ReplaceAll(text, ink.HardBlank, " "))
 }
 
-// lines is how many line ends were collected.
+// lines returns the number of newlines collected.
 func (p *page) lines() int { return strings.Count(p.b.String(), "\n") }
 
-// take hands over what was collected.
+// take returns and clears the collected text.
 func (p *page) take() string {
 	p.turn(ink.Look{})
 	s := p.b.String()
@@ -150,11 +147,11 @@ func (p *page) take() string {
 	return s
 }
 
-// pieces cleans a text that arrives in pieces cut anywhere.
+// pieces cleans a text that arrives in arbitrary pieces.
 type pieces struct{ held string }
 
-// next is what of the text so far is new and certain: whole runes, and no
-// carriage return whose line end may follow.
+// next returns the new part of the text that is certain: whole runes, and no carriage return that a
+// newline may follow.
 func (p *pieces) next(piece string) string {
 	s := p.held + piece
 	n := len(s) - unfinished(s)
@@ -162,14 +159,14 @@ func (p *pieces) next(piece string) string {
 	return sanitize.Text(s[:n])
 }
 
-// rest is what was held back, when nothing follows.
+// rest returns what was held back, when nothing follows.
 func (p *pieces) rest() string {
 	s := p.held
 	p.held = ""
 	return sanitize.Text(s)
 }
 
-// unfinished is how many bytes at the end of s wait for what follows them.
+// unfinished returns the number of bytes at the end of s that depend on what follows.
 func unfinished(s string) int {
 	if strings.HasSuffix(s, "\r") {
 		return 1

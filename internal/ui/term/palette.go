@@ -11,37 +11,36 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// Level is how many colours a terminal has.
+// Level is the number of colors that a terminal has.
 type Level uint8
 
-// The levels.
+// Color levels.
 const (
 	None      Level = iota // no escape sequences at all
-	Basic                  // the sixteen colours of the terminal's own theme
+	Basic                  // the sixteen colors of the terminal's theme
 	Colour256              // a fixed table of 256
-	True                   // any colour
+	True                   // 24-bit color
 )
 
-// Palette says which colours to use. The zero Palette uses none.
+// Palette selects the colors. The zero Palette uses none.
 //
-// What the program itself says is in the sixteen colours, which people have
-// chosen for their screens, save where they ask for a light theme and there are
-// more. Source code has more where there are more.
+// coder's own text uses the sixteen colors, which users have chosen for their screens, except with a
+// light theme on a terminal with more. Source code uses more where available.
 type Palette struct {
 	Level Level
 	Light bool                // dark text on a light background
-	Mono  bool                // weight and slant only
-	Fixed bool                // shades for a light background in place of the terminal's own
-	Links bool                // the terminal can be told where a text leads
-	own   *[len(basic)]string // the codes of colours that the person chose
+	Mono  bool                // only weight and slant
+	Fixed bool                // shades for a light background instead of the terminal's own
+	Links bool                // the terminal supports links
+	own   *[len(basic)]string // codes of the colors that the user chose
 }
 
-// colourless are terminals that show none.
+// colourless lists terminals without colors.
 var colourless = []string{"dumb", "vt52", "vt100", "vt102", "vt220", "vt320"}
 
-// PaletteFor is the palette for a terminal, by what the environment says of it.
-// NO_COLOR turns colours off, FORCE_COLOR and CLICOLOR_FORCE turn them on. Otherwise
-// there are none with CLICOLOR=0, FORCE_COLOR=0, a terminal without colours or no terminal.
+// PaletteFor returns the palette for a terminal, according to the environment. NO_COLOR turns colors
+// off, FORCE_COLOR and CLICOLOR_FORCE turn them on. Otherwise there are none with CLICOLOR=0,
+// FORCE_COLOR=0, a terminal without colors or no terminal.
 func PaletteFor(env func(string) string, tty bool) Palette {
 	on := func(name string) bool { return !slices.Contains([]string{"", "0", "false"}, env(name)) }
 	off := env("CLICOLOR") == "0" || env("FORCE_COLOR") == "0" || env("FORCE_COLOR") == "false" || slices.Contains(colourless, env("TERM")) || !tty
@@ -59,20 +58,18 @@ func PaletteFor(env func(string) string, tty bool) Palette {
 	case strings.Contains(term, "256color"):
 		p.Level = Colour256
 	}
-	// The last number of "foreground;background": of the sixteen colours, 7 and
-	// those from 9 on are light.
+	// The last number of "foreground;background": of the sixteen colors, 7 and 9 to 15 are light.
 	shown := env("COLORFGBG")
 	n, err := strconv.Atoi(shown[strings.LastIndexByte(shown, ';')+1:])
 	p.Light = err == nil && (n == 7 || n >= 9 && n <= 15)
 	return p
 }
 
-// KnowsLinks reports whether a terminal is known, by what the environment says of it,
-// to let people click on text that leads somewhere. Others might show the address as
-// garbage.
+// KnowsLinks reports whether, according to the environment, the terminal is known to support links.
+// Others might show the address as garbage.
 func KnowsLinks(env func(string) string) bool {
 	name, program := env("TERM"), env("TERM_PROGRAM")
-	vte, _ := strconv.Atoi(env("VTE_VERSION")) // 0 where it is none
+	vte, _ := strconv.Atoi(env("VTE_VERSION")) // 0 if invalid
 	konsole, _ := strconv.Atoi(env("KONSOLE_VERSION"))
 	switch {
 	case name == "dumb" || name == "linux":
@@ -85,8 +82,8 @@ func KnowsLinks(env func(string) string) bool {
 	return vte >= 5000 || konsole >= 201200 || env("WT_SESSION") != "" || env("KITTY_WINDOW_ID") != "" || env("DOMTERM") != ""
 }
 
-// Themed is the palette for a background: dark, light, or mono for no colours at
-// all; otherwise it stays.
+// Themed returns the palette for a background: dark, light, or mono for no colors; for any other theme,
+// p.
 func (p Palette) Themed(theme string) Palette {
 	switch theme {
 	case "dark":
@@ -99,15 +96,14 @@ func (p Palette) Themed(theme string) Palette {
 	return p
 }
 
-// roles are the names by which people choose colours.
+// roles maps the names in the settings to roles.
 var roles = map[string]ink.Role{
 	"dim": ink.Dim, "tool": ink.Tool, "good": ink.Good, "bad": ink.Bad, "warn": ink.Warn, "done": ink.Done, "code": ink.Code, "link": ink.Link,
 	"keyword": ink.Keyword, "string": ink.String, "comment": ink.Comment, "number": ink.Number, "name": ink.Name,
 }
 
-// With is the palette with colours of the person's own, by the names of roles: #rrggbb,
-// or the number of one of 256. Where the terminal has fewer colours the ones it has
-// stay. The error names those that are none; the others hold.
+// With returns the palette with the user's colors by role name: #rrggbb, or the number of one of 256. If
+// the terminal has fewer colors, the existing ones stay. The error lists invalid ones; the others apply.
 func (p Palette) With(colours map[string]string) (Palette, error) {
 	var wrong []error
 	own := new([len(basic)]string)
@@ -127,7 +123,7 @@ func (p Palette) With(colours map[string]string) (Palette, error) {
 	return p, errors.Join(wrong...)
 }
 
-// chosen is the code of a colour as people write it, empty where the terminal lacks it.
+// chosen returns the code of a color in a setting, empty if the terminal lacks it.
 func (p Palette) chosen(colour string) (string, error) {
 	var r, g, b uint8
 	if n, err := strconv.Atoi(colour); err == nil && n >= 0 && n <= 255 {
@@ -147,21 +143,21 @@ func (p Palette) chosen(colour string) (string, error) {
 	switch {
 	case p.Level == True:
 		return fmt.Sprintf("38;2;%d;%d;%d", r, g, b), nil
-	case p.Level == Colour256: // the nearest of the cube
+	case p.Level == Colour256: // the nearest in the color cube
 		near := func(c uint8) int { return (int(c)*5 + 127) / 255 }
 		return fmt.Sprintf("38;5;%d", 16+36*near(r)+6*near(g)+near(b)), nil
 	}
 	return "", nil
 }
 
-// basic are the codes of the roles on sixteen colours.
+// basic lists the codes of the roles in sixteen colors.
 var basic = [...]string{
 	ink.Plain: "", ink.Dim: "2", ink.Tool: "34", ink.Good: "32", ink.Bad: "31", ink.Warn: "33", ink.Done: "36",
 	ink.Code: "36", ink.Link: "2", ink.Keyword: "35", ink.String: "32", ink.Comment: "2", ink.Number: "36", ink.Name: "34",
 }
 
-// shades are the colours of source code on richer terminals, for a dark and for
-// a light background: the number in the table of 256, and red, green, blue.
+// shades lists the colors of source code on richer terminals, for a dark and for a light background: the
+// number in the table of 256, and red, green, blue.
 var shades = map[ink.Role][2]struct{ table, rgb string }{
 	ink.Code:    {{"80", "86;182;194"}, {"30", "1;132;148"}},
 	ink.Keyword: {{"176", "198;120;221"}, {"127", "166;38;164"}},
@@ -172,7 +168,7 @@ var shades = map[ink.Role][2]struct{ table, rgb string }{
 
 const reset = "\x1b[0m"
 
-// code is the escape sequence that turns l on, or "" if there is none.
+// code returns the escape sequence that starts l, or "".
 func (p Palette) code(l ink.Look) string {
 	if p.Level == None || l == (ink.Look{}) {
 		return ""
@@ -195,10 +191,10 @@ func (p Palette) code(l ink.Look) string {
 	return "\x1b[" + strings.Join(codes, ";") + "m"
 }
 
-// monochrome are the codes of the roles without colours.
+// monochrome lists the codes of the roles without colors.
 var monochrome = map[ink.Role]string{ink.Dim: "2", ink.Tool: "1", ink.Bad: "1", ink.Warn: "1", ink.Code: "1", ink.Link: "2", ink.Comment: "2", ink.Keyword: "1"}
 
-// onLight are the colours of what the program says itself, on a light background.
+// onLight lists the colors of coder's own text on a light background.
 var onLight = map[ink.Role]struct{ table, rgb string }{
 	ink.Good: {"28", "26;127;55"}, ink.Bad: {"160", "207;34;46"}, ink.Warn: {"130", "154;103;0"}, ink.Done: {"30", "5;116;130"}, ink.Tool: {"26", "9;105;218"},
 }
@@ -227,8 +223,7 @@ func (p Palette) colour(r ink.Role) string {
 	return basic[r]
 }
 
-// Paint is text in the look of a role, for those who write lines of their own
-// beside ours.
+// Paint returns text in the style of a role, for callers that write their own lines.
 func (p Palette) Paint(r ink.Role, text string) string {
 	code := p.code(ink.Look{Role: r})
 	if code == "" || text == "" {

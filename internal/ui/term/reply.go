@@ -11,25 +11,25 @@ import (
 	"coder/internal/ui/term/markdown"
 )
 
-// reply is what the model is saying, as far as it has come.
+// reply is the model's reply, as far as it has arrived.
 type reply struct {
 	task          string
-	thought, text passage // that are arriving
-	mused, spoke  bool    // some thinking, some of the answer came
+	thought, text passage // arriving
+	mused, spoke  bool    // some of the thinking, or of the answer, arrived
 }
 
-// passage is one part of a reply: what it thinks, or what it answers.
+// passage is one part of a reply: thinking or answer.
 type passage struct {
-	came  bool      // some of it arrived, even if there was nothing to see in it
-	shown bool      // its title was put
+	came  bool      // some of it arrived, even if nothing visible
+	shown bool      // its title was shown
 	since time.Time // it began, where only a line tells of it
-	skip  string    // what is left out before the rest of it: something came between
+	skip  string    // prefix to omit from the rest: other output came between
 	clean pieces
-	md    markdown.Stream // of the answer
-	plain flow            // of the thinking
+	md    markdown.Stream // for the answer
+	plain flow            // for the thinking
 }
 
-// anew has the line that is arriving go on in one of its own.
+// anew continues the arriving line on a new line.
 func (p *passage) anew() (indent int) {
 	if p.md.Put != nil {
 		return p.md.Anew()
@@ -37,7 +37,7 @@ func (p *passage) anew() (indent int) {
 	return p.plain.wrap.Anew()
 }
 
-// open makes task's reply the one that is arriving.
+// open makes task's reply the arriving one.
 func (r *Renderer) open(task string) *reply {
 	if r.reply.task != task {
 		r.endReply()
@@ -64,7 +64,7 @@ func (r *Renderer) think(task, text string) {
 		r.putIfBetween()
 	}
 	if len(p.plain.wrap.Held()) > 0 {
-		p.plain.wrap.Put(ink.Look{}, "") // its title stands above it
+		p.plain.wrap.Put(ink.Look{}, "") // its title is above it
 	}
 	if p.plain.wrote && p.plain.ends > 0 {
 		r.page.rest()
@@ -85,7 +85,7 @@ func (r *Renderer) answer(task, text string) {
 		r.putIfBetween()
 	}
 	if len(p.md.Held()) > 0 {
-		p.md.Put(ink.Look{}, "") // its title stands above it
+		p.md.Put(ink.Look{}, "") // its title is above it
 	}
 	if p.md.Owes() {
 		r.page.rest()
@@ -93,7 +93,7 @@ func (r *Renderer) answer(task, text string) {
 	r.status.set(r.t("writing"))
 }
 
-// ahead is what will be in the stream and can be seen before.
+// ahead returns the content that will be in the stream and can be shown before.
 func (r *Renderer) ahead() Ahead {
 	a := Ahead{Begun: r.begun(), Aside: r.aside, Newest: r.newest}
 	rows := r.reply.text.md.Rows()
@@ -101,11 +101,11 @@ func (r *Renderer) ahead() Ahead {
 		r.above = 0
 		return a
 	}
-	a.Table, a.Begun, a.Above = strings.TrimRight(r.table(rows)+"\n"+a.Begun, "\n"), "", r.above // what has begun is below them
+	a.Table, a.Begun, a.Above = strings.TrimRight(r.table(rows)+"\n"+a.Begun, "\n"), "", r.above // the begun text is below them
 	return a
 }
 
-// table is the table of these rows, which is arriving.
+// table draws the arriving table with these rows.
 func (r *Renderer) table(rows []string) string {
 	now := preview{head: rows[0], last: rows[len(rows)-1], rows: len(rows), width: r.width(), palette: r.o.Palette}
 	if now.text = r.preview.text; now != r.preview {
@@ -118,7 +118,7 @@ func (r *Renderer) table(rows []string) string {
 	return now.text
 }
 
-// preview is a table so far, and what it was drawn from.
+// preview is an unfinished table as drawn, and its source.
 type preview struct {
 	text        string
 	head, last  string
@@ -126,7 +126,7 @@ type preview struct {
 	palette     Palette
 }
 
-// begun is the word that has begun to arrive.
+// begun returns the unfinished word.
 func (r *Renderer) begun() string {
 	spans, role := r.reply.text.md.Held(), ink.Plain
 	if len(spans) == 0 {
@@ -146,7 +146,7 @@ func (r *Renderer) begun() string {
 	return p.take()
 }
 
-// show puts a part of a passage, the first one below its title.
+// show adds a part of a passage, the first one below its title.
 func (r *Renderer) show(p *passage, s section, title string, l ink.Look, text string) {
 	if !p.shown {
 		p.shown = true
@@ -158,7 +158,7 @@ func (r *Renderer) show(p *passage, s section, title string, l ink.Look, text st
 		r.page.say(role, title)
 		r.section = s
 	}
-	if r.section != s { // something came between, in the middle of a line perhaps
+	if r.section != s { // other output came between, perhaps inside a line
 		torn := r.arriving()
 		if p.skip = "\n"; torn {
 			p.skip = "\n "
@@ -216,22 +216,21 @@ func (r *Renderer) endText() (shown bool) {
 	return shown
 }
 
-// endReply shows what was held back of the reply and closes it. It reports what
-// was shown of it.
+// endReply shows what was held back and closes the reply. It reports which parts were shown.
 func (r *Renderer) endReply() (thought, text bool) {
 	thought, text = r.endThought(), r.endText()
 	r.reply = reply{}
 	return thought, text
 }
 
-// breakOff closes a reply of which no more will come, and says so.
+// breakOff closes a reply that was cut off, and says so.
 func (r *Renderer) breakOff() {
 	if _, cut := r.endReply(); cut {
 		r.page.say(ink.Warn, r.t("[interrupted]"))
 	}
 }
 
-// message closes the reply that e is, and shows what had not been shown of it.
+// message closes the reply e and shows what was not shown of it.
 func (r *Renderer) message(t *taskView, e event.MessageAdded) {
 	text := e.Message.Text()
 	switch {
@@ -274,8 +273,7 @@ func (r *Renderer) message(t *taskView, e event.MessageAdded) {
 	}
 }
 
-// waiting says what is waited for in the live line, and where it will take long
-// in the stream, too.
+// waiting shows the wait in the live line, and a long one in the stream too.
 func (r *Renderer) waiting(e event.Waiting) {
 	switch {
 	case e.Why == event.WaitLimit:
@@ -316,12 +314,12 @@ func (r *Renderer) retrying(task string, e event.Retrying) {
 	r.remark(ink.Warn, line)
 }
 
-// flow puts plain text without the blank lines at its ends.
+// flow draws plain text without blank lines at its ends.
 type flow struct {
 	wrap  ink.Wrap
-	width int // of the terminal; 0: lines are not broken
+	width int // of the terminal; 0 disables wrapping
 	ends  int
-	blank string // white space at the start, put when something follows
+	blank string // leading white space, added when text follows
 	wrote bool
 }
 

@@ -8,26 +8,26 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// Doing is what is going on right now, for whoever owns the bottom of the screen.
+// Doing is the current activity, for the owner of the screen's bottom.
 type Doing struct {
 	What  string    // in a few words; "" means nothing is
-	Calls []Running // the calls that run, in the order they began
+	Calls []Running // running calls, in the order they began
 }
 
-// Running is a call that runs.
+// Running is a running call.
 type Running struct {
 	Name  string
-	Count string // of the lines that it printed, if it did
+	Count string // number of lines printed, if any
 	Since time.Time
-	Tail  []string // the last lines of its output, where that is not in the stream
-	Open  bool     // the last of them has not ended
+	Tail  []string // last lines of its output not in the stream
+	Open  bool     // the last line is incomplete
 }
 
-// status is told when what is going on changes.
+// status is the current activity, reported on every change.
 type status struct {
 	show    func(Doing)
 	text    string
-	calls   []*callView // that run
+	calls   []*callView // running calls
 	changed bool
 }
 
@@ -40,7 +40,7 @@ func (s *status) end(c *callView) {
 	s.calls, s.changed = slices.DeleteFunc(s.calls, func(o *callView) bool { return o == c }), true
 }
 
-// tell shows what is going on if it has changed.
+// tell reports the activity if it has changed.
 func (r *Renderer) tell() {
 	s := &r.status
 	if s.show == nil || !s.changed {
@@ -55,7 +55,7 @@ func (r *Renderer) tell() {
 			count = r.lines(n)
 		}
 		tail, open := c.recent.tail()
-		if len(tail) == 0 && !c.task.live { // lines after the first ones, and one that has not ended, are not in the stream
+		if len(tail) == 0 && !c.task.live { // lines after the first ones, and an incomplete one, are not in the stream
 			tail = slices.Clone(c.output.tail[max(0, len(c.output.tail)-newestLines):])
 			if open = c.output.part != ""; open {
 				tail = append(tail, sanitize.Mask(c.output.part))
@@ -66,20 +66,20 @@ func (r *Renderer) tell() {
 	s.show(d)
 }
 
-// newestLines is how much of that is seen of a call of the model's.
+// newestLines is how many of those lines are shown for a model's call.
 const newestLines = 3
 
-// recentLines is how much of a command's output is seen while it runs.
+// recentLines is how many lines of a running command's output are shown.
 const recentLines = 8
 
 // recent is the last lines of a text that arrives in pieces.
 type recent struct {
 	lines []string
 	part  string
-	drawn string // the line being drawn over
+	drawn string // the line that is being overwritten
 }
 
-// tail are the lines, and what there is of one that has not ended.
+// tail returns the lines, including an incomplete last one.
 func (t *recent) tail() (lines []string, open bool) {
 	last := t.part
 	if t.drawn != "" {

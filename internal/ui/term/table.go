@@ -8,10 +8,9 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// tableLines lays a table out for a terminal of this width. Where its columns do not
-// fit, the widest are made narrower, and what they hold goes on below itself; where
-// that leaves too little room, or somebody listens, each cell has a line with its head
-// before it.
+// tableLines lays out a table for this width. If its columns do not fit, the widest become narrower and
+// wrap; if that leaves too little room, or for a screen reader, each cell gets its own line after its
+// heading.
 func tableLines(t display.Table, say func(string) string, width int, spoken bool) []display.Line {
 	lines := t.Lines(say, ink.Width)
 	columns := 0
@@ -35,20 +34,19 @@ func tableLines(t display.Table, say func(string) string, width int, spoken bool
 	return listed(lines[0].Cells, lines[1:])
 }
 
-// narrowest is the least that a column is squeezed to.
+// narrowest is the least width of a squeezed column.
 const narrowest = 8
 
-// name is how long a word may be that is kept whole, such as the id of a session.
+// name is the longest word that is not broken, such as a session id.
 const name = 28
 
-// columnGap is how far columns stand apart.
+// columnGap is the distance between columns.
 const columnGap = 2
 
-// squeezed is how wide the columns are when the widest are made narrower until all fit
-// into width, and whether they do. A head takes more lines before what is below it does;
-// words are broken only where nothing else helps.
+// squeezed narrows the widest columns until all fit into width, and reports whether they do. Headings
+// wrap before the cells below; words are broken only as a last resort.
 func squeezed(lines []display.Line, head bool, width int) ([]int, bool) {
-	var widths, words []int // the widest cell and word of each column
+	var widths, words []int // widest cell and word of each column
 	for n, l := range lines {
 		for i, cell := range l.Cells {
 			if i == len(widths) {
@@ -62,7 +60,7 @@ func squeezed(lines []display.Line, head bool, width int) ([]int, bool) {
 		}
 	}
 	steps := []struct{ word, column int }{{width, 12}, {20, 12}, {narrowest, narrowest}}
-	if head { // else each cell has a line, which leaves more whole
+	if head { // otherwise each cell gets a line, which breaks fewer words
 		steps = []struct{ word, column int }{{width, 12}, {name, 10}, {20, 12}}
 	}
 	for _, least := range steps {
@@ -77,8 +75,8 @@ func squeezed(lines []display.Line, head bool, width int) ([]int, bool) {
 	return nil, false
 }
 
-// inColumns is the lines of rows in columns so wide; what goes on of the first cell is
-// set in, so that it is no row of its own.
+// inColumns lays out rows in columns of these widths; continuation lines of the first cell are indented,
+// to distinguish them from rows.
 func inColumns(rows []display.Line, widths []int) (lines []display.Line) {
 	for _, row := range rows {
 		var parts []display.Line
@@ -103,7 +101,7 @@ func inColumns(rows []display.Line, widths []int) (lines []display.Line) {
 	return lines
 }
 
-// broken is text as lines of a width, of which those after the first are set in by hang.
+// broken wraps text to width, indenting the lines after the first by hang.
 func broken(text string, width, hang int) (lines []string) {
 	line := ""
 	for _, p := range unbroken(text) {
@@ -123,8 +121,8 @@ func broken(text string, width, hang int) (lines []string) {
 	return append(lines, line)
 }
 
-// listed is rows as lists of their cells, each with its head before it; what has none
-// stands before the next one.
+// listed lays out each row as a list of its cells, each after its heading; a cell without a heading
+// comes before the next one.
 func listed(head []string, rows []display.Line) (lines []display.Line) {
 	for i, row := range rows {
 		if i > 0 {

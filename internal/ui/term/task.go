@@ -9,16 +9,16 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// taskView is what is known of a task while it runs.
+// taskView is the state of a running task.
 type taskView struct {
 	id, agent, parent string
-	prompted          bool // what the person said has come
-	bang              bool // and it was a command
+	prompted          bool // the user's message has arrived
+	bang              bool // the message was a command
 	command           string
-	live              bool // which runs, and what it prints is put as it comes
+	live              bool // the command is running, and its output is shown as it comes
 }
 
-// view is the task with that id.
+// view returns the task with that id.
 func (r *Renderer) view(id string) *taskView {
 	t := r.tasks[id]
 	if t == nil {
@@ -28,8 +28,8 @@ func (r *Renderer) view(id string) *taskView {
 	return t
 }
 
-// nameAgent names the agent of a task, with a number where others of that name are at work:
-// that of the call, among those, which it does the work of.
+// nameAgent names a task's agent, with a number if others of that name are running: the number of its
+// call among theirs.
 func (r *Renderer) nameAgent(t *taskView, e event.TaskCreated) {
 	t.parent = e.ParentID
 	from := 1
@@ -52,7 +52,7 @@ func (r *Renderer) nameAgent(t *taskView, e event.TaskCreated) {
 	})
 }
 
-// forget drops what was only of use while task ran.
+// forget drops what is only needed while task runs.
 func (r *Renderer) forget(task string) {
 	if r.reply.task == task {
 		r.endReply()
@@ -66,8 +66,7 @@ func (r *Renderer) forget(task string) {
 	})
 }
 
-// todos shows the list as it is now, and lets the calls that are running know
-// that it was shown.
+// todos shows the current list, and marks the running calls, since they need not show it.
 func (r *Renderer) todos(rec event.Record, e event.TodosChanged) {
 	for _, c := range r.calls {
 		c.todos = c.todos || c.task.id == rec.Task
@@ -75,7 +74,7 @@ func (r *Renderer) todos(rec event.Record, e event.TodosChanged) {
 	if r.view(rec.Task).parent != "" {
 		return
 	}
-	if r.last == nil || r.last.task.id != rec.Task { // else it stands below the call that changed it
+	if r.last == nil || r.last.task.id != rec.Task { // otherwise it is below the call that changed it
 		r.enter(listing)
 	}
 	if len(e.Todos) == 0 {

@@ -1,12 +1,10 @@
-// Package term is the face for a person at a terminal. It writes one stream
-// that only grows: what was written is never rewritten, so scrolling back and
-// copying give what was there. Words are laid out for the width of the terminal
-// and kept whole, save those wider than a line that goes on set in; code, changes
-// and what tools print are not broken, and nothing is padded or framed.
+// Package term is the face for a user at a terminal. It writes one stream that only grows: it never
+// rewrites text, so scrolling back and copying give what was there. Prose is wrapped to the terminal's
+// width between words, except words wider than a line that continues indented; code, diffs and the
+// output of tools are not wrapped, and nothing is padded or framed.
 //
-// Everything that others wrote, model, tools and files alike, is cleaned before
-// it is shown. Each Write is finished output: all looks are closed, though it
-// may end in the middle of a line.
+// Text from others (model, tools, files) is cleaned before it is shown. Each Write is finished output:
+// all styles are closed, though it may end inside a line.
 package term
 
 import (
@@ -24,31 +22,30 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// Options of a Renderer. Only Out is required.
+// Options configures a Renderer. Only Out is required.
 type Options struct {
 	Out io.Writer
-	// Stream, if set, stands in place of Out. It is also given what is not in the stream
-	// yet and can be seen below it meanwhile.
+	// Stream, if set, replaces Out. It also receives what is not in the stream yet and can be shown below it
+	// meanwhile.
 	Stream  func(text string, ahead Ahead) error
-	Width   func() int // of the terminal in columns; nil or 0: unknown
+	Width   func() int // terminal columns; nil or 0: unknown
 	Palette Palette
-	Words   Words // nil: English
-	// Live shows what is going on right now. It is called only when that changes
-	// and must not call back.
+	Words   Words // nil means English
+	// Live shows the current activity. It is called only on changes and must not call back.
 	Live  func(Doing)
-	Now   func() time.Time // for Live, and for what may wait a moment; nil: nobody needs the time
-	ASCII bool             // the terminal shows no marks beyond ASCII
-	// Spoken says that a screen reader reads the lines aloud: a table that does not fit is a list.
+	Now   func() time.Time // for Live, and for short delays; nil if not needed
+	ASCII bool             // the terminal shows only ASCII marks
+	// Spoken is set if a screen reader reads the lines: a table that does not fit becomes a list.
 	Spoken bool
-	// AtOnce says that what a person asks for is put in the middle of a paragraph: there is
-	// nothing that could show it until that ends.
+	// AtOnce shows what the user asks for even inside a paragraph: nothing else could show it before the
+	// end.
 	AtOnce bool
 	// ThoughtLine has what the model thinks be one line, which says how long it thought.
 	ThoughtLine bool
-	// Room is how many lines that wait for the end of a paragraph can be seen meanwhile;
-	// nil: any number. Where there are more the paragraph is broken.
+	// Room returns how many lines waiting for the end of a paragraph can be shown meanwhile; nil: any
+	// number. More lines split the paragraph.
 	Room func() int
-	// Height is that of the screen; without it no card is taken to be taller.
+	// Height returns the screen's height; without it no card counts as taller.
 	Height func() int
 }
 
@@ -60,19 +57,19 @@ type Renderer struct {
 	mu      sync.Mutex // guards the fields below and the order of writing
 	page    *page
 	section section
-	later   []func()  // draw what waits for the end of a paragraph
-	aside   string    // what they draw
-	tears   time.Time // when that is put, whatever it tears; zero: it is not
-	above   int       // lines put since a table began to arrive
+	later   []func()  // drawing functions that wait for the end of a paragraph
+	aside   string    // their output
+	tears   time.Time // deadline for it, even inside a line; zero: none
+	above   int       // lines added since a table began to arrive
 	omitted string    // the last text of which a part was not shown
-	newest  string    // what the last of them does
-	preview preview   // of the table that is arriving
+	newest  string    // output of the last of them
+	preview preview   // of the arriving table
 	reply   reply
 	tasks   map[string]*taskView // by id
 	calls   map[callKey]*callView
-	last    *callView // the call the last line is about
+	last    *callView // the call that the last line is about
 	status  status
-	err     error // the first from Out; nothing is written after it
+	err     error // the first error from Out; nothing is written after it
 }
 
 // New returns a Renderer.
@@ -89,21 +86,21 @@ func New(o Options) *Renderer {
 	return r
 }
 
-// Cards draws questions as this Renderer would.
+// Cards returns Cards that draw questions as this Renderer would.
 func (r *Renderer) Cards() Cards {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.cards
 }
 
-// Recolour has what follows in the colours of p.
+// Recolour changes the palette of later output.
 func (r *Renderer) Recolour(p Palette) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.o.Palette, r.cards.Palette, r.page.palette, r.page.codes = p, p, p, nil
 }
 
-// Emit writes what rec adds to the stream, in one Write.
+// Emit writes the text for rec, in one Write.
 func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	return r.write(func() {
 		switch e := rec.Event.(type) {
@@ -125,7 +122,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 			if e.Busy {
 				r.status.set(r.t("working"))
 			}
-		case event.TextDelta: // those of a subtask are told by its own result; only what it does is shown
+		case event.TextDelta: // a subtask reports in its result; only its calls are shown
 			if r.view(rec.Task).parent == "" {
 				r.answer(rec.Task, e.Text)
 			}
@@ -168,11 +165,11 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	})
 }
 
-// Insert writes text of the caller's own, such as a card, after a blank line.
-// The text is written as it is and must be clean.
+// Insert writes the caller's text, such as a card, after a blank line. The text is written unchanged and
+// must be clean.
 func (r *Renderer) Insert(text string) error { return r.write(func() { r.insert(text) }) }
 
-// Between is [Renderer.Insert], but a paragraph that is arriving ends first.
+// Between is [Renderer.Insert], but ends an arriving paragraph first.
 func (r *Renderer) Between(text string) error {
 	return r.write(func() { r.between(func() { r.insert(text) }) })
 }
@@ -184,8 +181,8 @@ func (r *Renderer) insert(text string) {
 	r.page.fresh()
 }
 
-// Answer writes what a command of the person's own says, below its echo, which is
-// written as it is and must be clean.
+// Answer writes the output of the user's command below its echo, which is written unchanged and must be
+// clean.
 func (r *Renderer) Answer(echo string, e event.LocalAdded) error {
 	return r.write(func() {
 		r.between(func() {
@@ -197,7 +194,7 @@ func (r *Renderer) Answer(echo string, e event.LocalAdded) error {
 	})
 }
 
-// local puts what a command of the person's own says.
+// local shows the output of the user's command.
 func (r *Renderer) local(e event.LocalAdded) {
 	r.enter(nothing)
 	if e.Failed {
@@ -208,8 +205,8 @@ func (r *Renderer) local(e event.LocalAdded) {
 	r.section = inserted
 }
 
-// Tell writes lines of the caller's own, each broken between words for the width
-// of the terminal, after a blank line. The text must be clean.
+// Tell writes the caller's lines, each wrapped between words to the terminal's width, after a blank
+// line. The text must be clean.
 func (r *Renderer) Tell(lines ...[]ink.Span) error {
 	return r.write(func() {
 		r.between(func() {
@@ -222,13 +219,13 @@ func (r *Renderer) Tell(lines ...[]ink.Span) error {
 	})
 }
 
-// line puts a line of its own, broken between words that no hard blank keeps together.
+// line adds a line, wrapped between words without a hard space.
 func (r *Renderer) line(spans []ink.Span) {
 	var text strings.Builder
 	for _, s := range spans {
 		text.WriteString(s.Text)
 	}
-	if len(spans) > 0 && strings.TrimSpace(text.String()) == "" { // one that was typed so
+	if len(spans) > 0 && strings.TrimSpace(text.String()) == "" { // typed as a blank line
 		r.page.newline()
 		return
 	}
@@ -240,8 +237,7 @@ func (r *Renderer) line(spans []ink.Span) {
 	r.page.fresh()
 }
 
-// Recall shows an answer that was given before; bang says that a command of the
-// person's own was.
+// Recall shows an earlier answer; bang means that the user's command gave it.
 func (r *Renderer) Recall(answer event.MessageAdded, bang bool) error {
 	return r.write(func() {
 		r.message(&taskView{prompted: true, bang: bang}, answer)
@@ -249,7 +245,7 @@ func (r *Renderer) Recall(answer event.MessageAdded, bang bool) error {
 	})
 }
 
-// RecallQuestion shows a question that was put before, and what was answered.
+// RecallQuestion shows an earlier question and its answer.
 func (r *Renderer) RecallQuestion(q uip.Request, answer string) error {
 	return r.write(func() {
 		r.insert(r.cards.Draw(q))
@@ -258,7 +254,7 @@ func (r *Renderer) RecallQuestion(q uip.Request, answer string) error {
 	})
 }
 
-// Break ends what the model is saying, and the line the stream is in.
+// Break ends the arriving reply and the current line.
 func (r *Renderer) Break() error {
 	return r.write(func() {
 		r.endReply()
@@ -274,7 +270,7 @@ func (r *Renderer) write(draw func()) error {
 	text := r.page.take()
 	if r.err == nil && (text != "" || r.o.Stream != nil) {
 		var err error
-		if r.o.Stream != nil { // what is begun is only asked for by who shows it
+		if r.o.Stream != nil { // only a Stream needs the unfinished word
 			err = r.o.Stream(text, r.ahead())
 		} else {
 			_, err = io.WriteString(r.o.Out, text)
@@ -287,10 +283,10 @@ func (r *Renderer) write(draw func()) error {
 	return r.err
 }
 
-// t is a sentence of our own.
+// t translates our own sentence.
 func (r *Renderer) t(format string, args ...any) string { return r.o.Words.T(format, args...) }
 
-// section is a kind of passage in the stream; unlike ones stand apart.
+// section is a kind of passage in the stream; a blank line separates different kinds.
 type section uint8
 
 const (
@@ -301,13 +297,12 @@ const (
 	listing
 	remarks
 	inserted
-	begun // a turn has, below what was typed
+	begun // the start of a turn, below the user's input
 )
 
-// enter moves to the start of a line, after a blank one if the passage is of
-// another kind than the last.
+// enter moves to the start of a line, after a blank one if the last passage was of another kind.
 func (r *Renderer) enter(s section) {
-	r.putLater() // no paragraph goes on
+	r.putLater() // no paragraph continues
 	if s == r.section {
 		r.page.fresh()
 	} else {
@@ -316,8 +311,7 @@ func (r *Renderer) enter(s section) {
 	r.section, r.last = s, nil
 }
 
-// remark puts a sentence on a line of its own, between the paragraphs of a reply that is
-// arriving.
+// remark adds a sentence on its own line, between the paragraphs of an arriving reply.
 func (r *Renderer) remark(role ink.Role, text string) {
 	r.between(func() {
 		r.enter(remarks)
@@ -325,7 +319,7 @@ func (r *Renderer) remark(role ink.Role, text string) {
 	})
 }
 
-// width of the terminal; 0 if nobody knows.
+// width returns the terminal's width; 0 if unknown.
 func (r *Renderer) width() int {
 	if r.o.Width == nil {
 		return 0
@@ -333,12 +327,12 @@ func (r *Renderer) width() int {
 	return r.o.Width()
 }
 
-// lasted is d with its units beside its numbers, wherever the line is broken.
+// lasted formats d, with hard spaces between numbers and units.
 func lasted(d time.Duration) string {
 	return strings.ReplaceAll(display.Duration(d), " ", ink.HardBlank)
 }
 
-// mark is a sign, or what stands for it on a terminal that shows only ASCII.
+// mark returns a sign, or its replacement on a terminal that shows only ASCII.
 func mark(ascii bool, sign, plain string) string {
 	if ascii {
 		return plain

@@ -10,7 +10,7 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// Lengths in runes beyond which the parts of a line are cut.
+// Lengths in runes at which the parts of a line are cut.
 const (
 	titleRunes   = 200
 	summaryRunes = 300
@@ -18,22 +18,22 @@ const (
 
 type callKey struct{ task, call string }
 
-// callView is what is known of a call of a tool.
+// callView is the state of a tool call.
 type callView struct {
 	task        *taskView
 	tool, title string
-	ascii       bool   // the terminal shows no more
+	ascii       bool   // the terminal shows only ASCII
 	exec        bool   // it runs a command
 	writes      bool   // it changes a file
-	own         bool   // it is the program's own check, not the model's call
-	ownTitle    bool   // its title is the program's own words
+	own         bool   // it is coder's own check, not a model's call
+	ownTitle    bool   // coder wrote its title
 	begun       bool   // its first line was shown
-	asks        bool   // it asks the person, whose question says what it is about
-	todos       bool   // the list it changed was shown
-	approved    string // the change that the person was shown before it was made
+	asks        bool   // it asks the user a question, which names its subject
+	todos       bool   // the list that it changed was shown
+	approved    string // the change that the user was shown before it was made
 	output      outputBox
 	since       time.Time
-	recent      recent // of output that is shown when it is over
+	recent      recent // output that is shown at the end
 }
 
 func (r *Renderer) call(task, id string) *callView {
@@ -46,7 +46,7 @@ func (r *Renderer) call(task, id string) *callView {
 	return c
 }
 
-// tool shows a step in the life of a call.
+// tool shows an event of a call.
 func (r *Renderer) tool(rec event.Record) {
 	switch e := rec.Event.(type) {
 	case event.ToolCallRequested:
@@ -63,7 +63,7 @@ func (r *Renderer) tool(rec event.Record) {
 		c.ownTitle = c.ownTitle || event.OwnTitle(e.Tool, e.Title, nil)
 		r.begin(c)
 	case event.ToolOutput:
-		// As it comes if no other call runs beside it, else when the call is over
+		// Shown as it arrives if no other call is running, otherwise at the end
 		c := r.call(rec.Task, e.CallID)
 		b := &c.output
 		if b.put == nil {
@@ -71,7 +71,7 @@ func (r *Renderer) tool(rec event.Record) {
 			b.put = func(l ink.Look, text string) { b.kept = append(b.kept, ink.Span{Look: l, Text: text}) }
 			if len(r.status.calls) <= 1 && c.task.parent == "" && !c.task.bang {
 				b.put = func(l ink.Look, text string) {
-					if r.last != c { // something else was written since its name was
+					if r.last != c { // other output was written since its name
 						r.head(c)
 						text = strings.TrimPrefix(text, "\n")
 					}
@@ -108,7 +108,7 @@ func (r *Renderer) tool(rec event.Record) {
 	}
 }
 
-// begin shows that c has begun.
+// begin shows that c has started.
 func (r *Renderer) begin(c *callView) {
 	c.begun = true
 	if r.o.Now != nil {
@@ -116,7 +116,7 @@ func (r *Renderer) begin(c *callView) {
 	}
 	r.status.calls, r.status.changed = append(r.status.calls, c), true
 	if c.task.bang {
-		if r.o.AtOnce { // there is nothing that could show what it prints until it ends
+		if r.o.AtOnce { // nothing else could show its output before the end
 			c.task.live = true
 			r.enter(nothing)
 			r.page.say(ink.Tool, "[COMMAND]")
@@ -128,8 +128,8 @@ func (r *Renderer) begin(c *callView) {
 	r.head(c)
 }
 
-// flow puts the lines of text, which c printed, and keeps what has no end yet: only of a
-// whole line can be told whether it holds a key.
+// flow adds the complete lines of c's output and keeps the rest: only in a complete line is it certain
+// whether it contains a key.
 func (r *Renderer) flow(c *callView, text string) {
 	lines := strings.SplitAfter(c.output.part+text, "\n")
 	c.output.part = lines[len(lines)-1]
@@ -139,11 +139,10 @@ func (r *Renderer) flow(c *callView, text string) {
 	}
 }
 
-// head names c on a line of its own, below which what it prints belongs.
+// head writes c's name on its own line, for the output below.
 func (r *Renderer) head(c *callView) {
 	r.enter(toolLines)
-	// A tool that runs commands has its name in the brackets, unless another
-	// agent uses it.
+	// For a tool that runs commands the name is in the brackets, unless another agent uses it.
 	label, apart := "[tool] "+c.name(), "  "
 	if c.exec && c.task.parent == "" {
 		label, apart = "["+c.name()+"]", " "
@@ -169,13 +168,12 @@ func (r *Renderer) head(c *callView) {
 	r.last = c
 }
 
-// plainName is the call in a few words.
+// plainName returns the call in a few words.
 func (c *callView) plainName() string {
 	return strings.TrimSpace(c.name() + " " + c.shownTitle())
 }
 
-// shownTitle is what the call is about in a line, with letters that pass for others
-// named as its card names them.
+// shownTitle returns the call's subject on one line, naming lookalike letters as its card does.
 func (c *callView) shownTitle() string {
 	title, cut := strings.CutSuffix(oneLine(c.title, titleRunes), "…")
 	reveal := sanitize.Reveal
@@ -188,7 +186,7 @@ func (c *callView) shownTitle() string {
 	return title
 }
 
-// name is the tool, and before it the agent if that is not the main one.
+// name returns the tool's name, after the agent's if that is not the main one.
 func (c *callView) name() string {
 	name := dots(c.ascii, oneLine(c.tool, titleRunes))
 	if c.task.parent != "" && c.task.agent != "" {
@@ -238,13 +236,13 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 		return
 	}
 	if !c.begun {
-		c.asks = false // nobody was asked
+		c.asks = false // no question was asked
 		r.begin(c)
 	}
 	r.omit(c.output.end(r.leftOut))
 	named := r.last != c
 	switch {
-	case len(c.output.kept) > 0: // what it printed stands between its name and its end, as always
+	case len(c.output.kept) > 0: // its output is between its name and its end, as always
 		if named {
 			r.head(c)
 		}
@@ -264,11 +262,12 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 	}
 	r.page.fresh()
 	if text, ok := e.Show.(display.Text); (!ok || c.output.empty() && string(text) != e.Summary) && !c.todos {
-		// Tables are shown whole, diffs up to what a person reads, text and code up to the bounds of an outputBox
+		// Tables are shown completely, diffs up to a readable length, text and code within the bounds of an
+		// outputBox
 		switch b := e.Show.(type) {
 		case display.Text:
 			width := r.width()
-			if c.exec { // what a program printed, not words
+			if c.exec { // a program's output, not prose
 				width = 0
 			}
 			r.bounded(string(b), width)
@@ -294,19 +293,19 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 	r.last = nil
 }
 
-// wasShown reports whether a diff is the one that was approved, or the beginning of that.
+// wasShown reports whether a diff is the approved one, or the beginning of it.
 func wasShown(approved string, d display.Diff) bool {
 	return d.Unified == approved || d.More > 0 && d.Unified != "" && strings.HasPrefix(approved, d.Unified)
 }
 
-// Lines of a diff that was only looked at: where there are more it can be had again.
+// Lines shown of a diff that changes nothing: the rest can be requested again.
 const (
 	askedDiff = 80
-	diffEnd   = 20 // of which so many are the last
-	diffRest  = 40 // or so many more, if that is all of it: less is not worth a second look
+	diffEnd   = 20 // of them at the end
+	diffRest  = 40 // extra lines if that completes it: fewer are not worth asking again
 )
 
-// diff shows one: of a change that was made all of it, else no more than a person reads.
+// diff shows a diff: completely if the change was made, otherwise at most a readable length.
 func (r *Renderer) diff(unified string, made bool) {
 	const most = askedDiff
 	all := strings.Count(strings.TrimSuffix(unified, "\n"), "\n") + 1
@@ -327,7 +326,7 @@ func (r *Renderer) diff(unified string, made bool) {
 	}
 }
 
-// outcome is the last line of a call, and what is said beyond that line.
+// outcome returns the last line of a call, and the text below that line.
 func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (role ink.Role, line, more string) {
 	role, sign := ink.Good, mark(r.o.ASCII, "✓ ", r.t("ok: "))
 	if e.Failed || e.Denied {
@@ -342,16 +341,16 @@ func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (role 
 	}
 	said, more, _ := strings.Cut(strings.TrimSpace(r.result(e)), "\n")
 	if named && c.title != "" {
-		said = strings.TrimPrefix(said, c.title+r.t(": ")) // it has just been named
+		said = strings.TrimPrefix(said, c.title+r.t(": ")) // the line above has just named it
 	}
 	line += dots(r.o.ASCII, oneLine(said, summaryRunes))
-	if !e.Denied && more == "" && e.Took >= 0 { // else the sentence goes on, or nobody knows
+	if !e.Denied && more == "" && e.Took >= 0 { // otherwise the sentence continues, or the time is unknown
 		line += mark(r.o.ASCII, " · ", r.t(", ")) + lasted(e.Took)
 	}
 	return role, line, more
 }
 
-// result is the core of what came of a call.
+// result returns the essence of a call's result.
 func (r *Renderer) result(e event.ToolFinished) string {
 	said := e.Summary
 	if said == "" && (e.Failed || e.Denied) {
@@ -371,7 +370,7 @@ func (r *Renderer) result(e event.ToolFinished) string {
 	return display.SayOf(e.Title, said, r.t(": "), r.o.Words.Said)
 }
 
-// dots is a line that may have been cut, with the mark of that as the terminal shows it.
+// dots returns a line that may have been cut, with the terminal's sign for that.
 func dots(ascii bool, line string) string {
 	if head, cut := strings.CutSuffix(line, "…"); cut {
 		return head + mark(ascii, "…", "...")
@@ -379,7 +378,7 @@ func dots(ascii bool, line string) string {
 	return line
 }
 
-// oneLine is text, cleaned, as one line of at most limit runes.
+// oneLine returns text, cleaned, as one line of at most limit runes.
 func oneLine(text string, limit int) string { return sanitize.Line(sanitize.Mask(text), limit) }
 
 func cleaned(text string) string { return sanitize.Text(sanitize.Mask(text)) }

@@ -2,15 +2,15 @@ package term
 
 import "fmt"
 
-// Words puts sentences into the person's language.
+// Words translates sentences into the user's language.
 type Words interface {
-	// T is a sentence of the renderer's own; its English form is the key.
+	// T translates the renderer's own sentence; its English form is the key.
 	T(format string, args ...any) string
-	// Said is a sentence made elsewhere, such as a notice or a reason.
+	// Said translates a sentence made elsewhere, such as a notice or a reason.
 	Said(text string) string
 }
 
-// English is the Words that changes nothing.
+// English is the Words that translates nothing.
 type English struct{}
 
 // T formats.

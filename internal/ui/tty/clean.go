@@ -9,10 +9,10 @@ import (
 	"coder/internal/ui/cells"
 )
 
-// Limits of what a cleaner keeps.
+// Limits of what a cleaner holds.
 const (
-	maxHeld    = 8 << 10 // bytes of a sequence that does not end
-	maxColours = 1 << 10 // bytes of colours set one upon the other
+	maxHeld    = 8 << 10 // bytes of an unfinished sequence
+	maxColours = 1 << 10 // bytes of accumulated colors
 )
 
 const (
@@ -21,19 +21,19 @@ const (
 	noLink   = "\x1b]8;;\x1b\\"
 )
 
-// cleaner lets the harmless part of printed text pass, and knows in what state
-// it leaves the terminal. The zero value is at the start of a line.
+// cleaner passes the harmless part of printed text, and tracks the state in which it leaves the
+// terminal. The zero value is at the start of a line.
 type cleaner struct {
-	open bool   // the line has been begun
-	held string // the start of a character or sequence that has not ended
+	open bool   // inside a line
+	held string // start of an unfinished character or sequence
 
-	colours, link string // as they are at the end of the text
-	after         string // what ends them, for something else to be drawn
-	before        string // what sets them again
+	colours, link string // at the end of the text
+	after         string // ends them, so that something else can be drawn
+	before        string // sets them again
 }
 
-// clean returns what may be written of text, which follows on from the texts
-// before. Line ends are written for a terminal in raw mode.
+// clean returns the part of text that may be written, continuing the previous texts. Newlines are
+// written for a terminal in raw mode.
 func (c *cleaner) clean(text string) string {
 	text, c.held = c.held+text, ""
 	var b strings.Builder
@@ -57,7 +57,7 @@ func (c *cleaner) clean(text string) string {
 	return b.String()
 }
 
-// plainPrefix is how much of text is printable ASCII.
+// plainPrefix returns the length of the printable ASCII at the start of text.
 func plainPrefix(text string) int {
 	for i := range len(text) {
 		if b := text[i]; b < ' ' || b >= 0x7f {
@@ -67,12 +67,12 @@ func plainPrefix(text string) int {
 	return len(text)
 }
 
-// special handles what text starts with, which is not printable ASCII, and
-// returns how long it is; 0 if it has not ended.
+// special handles the start of text, which is not printable ASCII, and returns its length; 0 if it is
+// unfinished.
 func (c *cleaner) special(b *strings.Builder, text string) int {
 	switch text[0] {
 	case '\n':
-		b.WriteString(c.after + lineEnd + c.before) // each line is whole by itself
+		b.WriteString(c.after + lineEnd + c.before) // each line is complete in itself
 		c.open = false
 		return 1
 	case '\t':
@@ -95,7 +95,7 @@ func (c *cleaner) special(b *strings.Builder, text string) int {
 	return n
 }
 
-// sequence lets colours and links pass, and remembers them.
+// sequence passes colors and links, and tracks them.
 func (c *cleaner) sequence(b *strings.Builder, seq string) {
 	switch {
 	case cells.IsColour(seq):

@@ -10,7 +10,7 @@ import (
 	"coder/internal/ui/lineedit"
 )
 
-// Limits of what is taken from a terminal as one thing.
+// Limits of one item from a terminal.
 const (
 	maxPaste    = 64 << 20
 	maxSequence = 1 << 20
@@ -22,19 +22,18 @@ const (
 	ctrlC    = 0x03
 )
 
-// Decoder turns the bytes a terminal sends into events. How the bytes are cut
-// into reads changes nothing. An escape sequence is taken whole: one that is
-// not understood is dropped, never typed. A control character inside one
-// breaks it off, so that no garbage can lock the keyboard. The zero Decoder is
-// ready to use.
+// Decoder turns the bytes from a terminal into events. How the bytes are split into reads changes
+// nothing. An escape sequence is consumed whole: an unknown one is dropped, never typed. A control
+// character inside one aborts it, so that no garbage can lock the keyboard. The zero Decoder is ready to
+// use.
 type Decoder struct {
-	buf     []byte // the start of something that is not yet whole
+	buf     []byte // start of an incomplete item
 	paste   []byte
 	pasting bool
 	cut     bool // the open paste is too long
 }
 
-// Feed decodes p, after what was left from before.
+// Feed decodes p, after the bytes left from before.
 func (d *Decoder) Feed(p []byte) (events []Event) {
 	in := append(d.buf, p...)
 	for len(in) > 0 {
@@ -53,9 +52,8 @@ func (d *Decoder) Feed(p []byte) (events []Event) {
 	return events
 }
 
-// Waiting reports whether what was fed ends with something that may be whole
-// as it is, such as a lone escape character. After a while without more input,
-// [Decoder.Flush] says that it is.
+// Waiting reports whether the input ends with something that may be complete, such as a lone escape
+// character. After a while without more input, [Decoder.Flush] treats it as complete.
 func (d *Decoder) Waiting() bool {
 	if d.pasting {
 		return len(d.paste) > 0 && d.paste[len(d.paste)-1] == ctrlC
@@ -64,9 +62,8 @@ func (d *Decoder) Waiting() bool {
 	return ok
 }
 
-// Flush decodes what is left over, knowing that nothing more will come. The
-// rest of a longer sequence is still waited for: no person types half of one.
-// A Ctrl+C that ends a paste that does not go on is a key: the end of that
+// Flush decodes the remaining bytes as complete. It still waits for the rest of a longer sequence: no
+// user types half of one. A Ctrl+C at the end of a paste that does not continue is a key: the end of the
 // paste was lost.
 func (d *Decoder) Flush() []Event {
 	if d.pasting {
@@ -83,7 +80,7 @@ func (d *Decoder) Flush() []Event {
 	return events
 }
 
-// asIs reads the bytes left over as keys, if they may be.
+// asIs reads the remaining bytes as keys, if possible.
 func (d *Decoder) asIs() ([]Event, bool) {
 	buf := d.buf
 	switch {
@@ -105,8 +102,8 @@ func (d *Decoder) asIs() ([]Event, bool) {
 	return nil, false
 }
 
-// take decodes the first thing in in, which is not empty: how long it is and
-// what it means. It takes 0 bytes if more are needed.
+// take decodes the first item of in, which is not empty, and returns its length and meaning; length 0 if
+// more bytes are needed.
 func (d *Decoder) take(in []byte) (int, []Event) {
 	switch b := in[0]; {
 	case b == esc:
@@ -165,8 +162,7 @@ func withAlt(events []Event) []Event {
 	return events
 }
 
-// sequence is the length of the escape sequence in starts with, 0 if more is
-// needed to tell.
+// sequence returns the length of the escape sequence at the start of in, 0 if more is needed to tell.
 func sequence(in []byte) int {
 	n := 0
 	switch in[1] {
@@ -183,9 +179,8 @@ func sequence(in []byte) int {
 	return n
 }
 
-// controlSequence measures ESC [ parameters final, and the few shapes that
-// some terminals send beside the standard: ESC [ [ A, ESC [ M with three bytes
-// of a mouse, and ESC [ 3 $.
+// controlSequence measures ESC [ parameters final, and the few nonstandard forms of some terminals: ESC
+// [ [ A, ESC [ M with three bytes of a mouse, and ESC [ 3 $.
 func controlSequence(in []byte) int {
 	for i := 2; i < len(in); i++ {
 		switch b := in[i]; {
@@ -218,7 +213,7 @@ func singleShift(in []byte) int {
 	return 0
 }
 
-// fixed measures a sequence of n bytes that no control character breaks off.
+// fixed measures a sequence of n bytes, unless a control character aborts it.
 func fixed(in []byte, n int) int {
 	for i := 3; i < n && i < len(in); i++ {
 		if in[i] < 0x20 {
@@ -248,8 +243,7 @@ func controlString(in []byte) int {
 	return 0
 }
 
-// takePasted adds to the open paste, up to its end. What may be the start of
-// the end is left for later.
+// takePasted adds to the open paste, up to its end. A possible start of the end is left for later.
 func (d *Decoder) takePasted(in []byte) (int, []Event) {
 	if i := bytes.Index(in, []byte(pasteEnd)); i >= 0 {
 		d.addPasted(in[:i])

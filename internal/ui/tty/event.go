@@ -4,29 +4,29 @@ package tty
 
 import "coder/internal/ui/lineedit"
 
-// An Event is one of [Key], [Paste], [Resize], [Focus], [Background] or [Resumed].
+// Event is one of [Key], [Paste], [Resize], [Focus], [Background] or [Resumed].
 type Event interface{ isEvent() }
 
-// Key is a key pressed.
+// Key is a key press.
 type Key lineedit.Key
 
-// Paste is text the person pasted, as one piece, as it came.
+// Paste is pasted text, in one piece, unchanged.
 type Paste struct {
 	Text string
-	Cut  bool // it was longer than can be taken; the rest is lost
+	Cut  bool // it exceeded the limit; the rest is lost
 }
 
-// Resize tells that the terminal has another size now; [Terminal.Size] knows.
+// Resize means that the terminal's size has changed; see [Terminal.Size].
 type Resize struct{}
 
-// Focus tells that the terminal's window got or lost the keyboard.
+// Focus means that the terminal's window got or lost the focus.
 type Focus struct{ In bool }
 
-// Background tells what is behind the text, in answer to having been asked.
+// Background is the reply to a query for the background color.
 type Background struct{ Light bool }
 
-// Resumed tells that the process was stopped and goes on. The terminal is in
-// raw mode again if it was before; whatever was shown must be drawn again.
+// Resumed means that the process was stopped and continues. The terminal is in raw mode again if it was
+// before; everything shown must be redrawn.
 type Resumed struct{}
 
 func (Key) isEvent()     {}

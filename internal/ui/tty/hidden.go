@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hide stops a terminal in its usual mode from showing what is typed. The result shows it again.
+// Hide stops a terminal in its usual mode from echoing typed text. show restores the echo.
 func Hide(in *os.File) (show func() error, err error) {
 	fd := int(in.Fd())
 	found, err := unix.IoctlGetTermios(fd, getModes)

@@ -11,8 +11,7 @@ import (
 	"coder/internal/ui/lineedit"
 )
 
-// The sequences of the keys, by their last byte or their number. What is not
-// listed is dropped.
+// The sequences of the keys, by last byte or number. Unlisted ones are dropped.
 var (
 	finals = map[byte]lineedit.Name{
 		'A': lineedit.Up, 'B': lineedit.Down, 'C': lineedit.Right, 'D': lineedit.Left,
@@ -42,7 +41,7 @@ const (
 
 func named(n lineedit.Name) Key { return Key{Name: n} }
 
-// control is the key of a control character.
+// control returns the key for a control character.
 func control(b byte) Key {
 	switch {
 	case b == '\r':
@@ -59,7 +58,7 @@ func control(b byte) Key {
 	return Key(lineedit.WithCtrl(rune(b) + '@'))
 }
 
-// meaning is what a whole escape sequence says; nothing, for most.
+// meaning returns the events of a complete escape sequence; none, for most.
 func (d *Decoder) meaning(seq []byte) []Event {
 	if colour, ok := strings.CutPrefix(string(seq), "\x1b]11;"); ok {
 		return background(strings.TrimSuffix(strings.TrimSuffix(colour, "\a"), "\x1b\\"))
@@ -68,7 +67,7 @@ func (d *Decoder) meaning(seq []byte) []Event {
 		if len(seq) != 2 {
 			return nil
 		}
-		return []Event{Key(lineedit.WithAlt(rune(seq[1])))} // a control character broke it off
+		return []Event{Key(lineedit.WithAlt(rune(seq[1])))} // a control character aborted it
 	}
 	body, final := string(seq[2:len(seq)-1]), seq[len(seq)-1]
 	switch {
@@ -117,8 +116,8 @@ func (d *Decoder) meaning(seq []byte) []Event {
 	return nil
 }
 
-// held is what is held down with a key, and whether the key means anything to
-// us then: keys for the window system, and keys let go, do not.
+// held is the modifiers held with a key, and whether the key is for us: keys for the window system, and
+// key releases, are not.
 type held struct {
 	mod    lineedit.Mod
 	ignore bool
@@ -132,8 +131,8 @@ func press(k lineedit.Key, h held) []Event {
 	return []Event{Key(k)}
 }
 
-// pressCode is the key with the character code, which gives shifted if that is
-// known and Shift is held.
+// pressCode returns the key with the character code, which becomes shifted if that is known and Shift is
+// held.
 func pressCode(code, shifted int, h held) []Event {
 	if name, ok := codes[code]; ok {
 		return press(lineedit.Key{Name: name}, h)
@@ -149,7 +148,7 @@ func pressCode(code, shifted int, h held) []Event {
 	return press(k, held{ignore: h.ignore})
 }
 
-// plain lets Shift show in the character.
+// plain applies Shift to the character.
 func plain(r, shifted rune, mod lineedit.Mod) lineedit.Key {
 	if mod&lineedit.Ctrl != 0 && unicode.IsLetter(r) {
 		return lineedit.Key{Rune: unicode.ToLower(r), Mod: mod}
@@ -163,7 +162,7 @@ func plain(r, shifted rune, mod lineedit.Mod) lineedit.Key {
 	return lineedit.Key{Rune: r, Mod: mod &^ lineedit.Shift}
 }
 
-// usual is the key that has always been the same as Ctrl with a character.
+// usual returns the key that has always equaled Ctrl with a character.
 func usual(k lineedit.Key) lineedit.Key {
 	switch k {
 	case lineedit.WithCtrl('m'):
@@ -176,13 +175,12 @@ func usual(k lineedit.Key) lineedit.Key {
 	return k
 }
 
-// params are the numbers of a sequence: separated by semicolons, and each of
-// parts separated by colons.
+// params are the numbers of a sequence: separated by semicolons, with parts separated by colons.
 type params []string
 
 func parameters(body string) params { return strings.Split(body, ";") }
 
-// at is part j of number i; 0 if it is not there.
+// at returns part j of number i; 0 if absent.
 func (p params) at(i, j int) int {
 	if i < 0 || i >= len(p) {
 		return 0
@@ -198,7 +196,7 @@ func (p params) at(i, j int) int {
 	return n
 }
 
-// mods reads number i as what is held down, plus one, with how the key moved.
+// mods reads number i as the modifiers plus one, with the kind of key event.
 func (p params) mods(i int) held {
 	const beyond, released = 8 | 16 | 32, 3
 	bits := max(0, p.at(i, 0)-1)
@@ -206,8 +204,8 @@ func (p params) mods(i int) held {
 	return held{mod: mod, ignore: bits&beyond != 0 || p.at(i, 1) == released}
 }
 
-// background reads the colour behind the text as terminals tell it: rgb:R/G/B, each of
-// one to four hexadecimal digits.
+// background parses the background color as terminals report it: rgb:R/G/B, each of one to four
+// hexadecimal digits.
 func background(colour string) []Event {
 	kind, values, _ := strings.Cut(colour, ":")
 	parts := strings.Split(values, "/")
@@ -215,7 +213,7 @@ func background(colour string) []Event {
 		return nil
 	}
 	var bright float64
-	for i, weight := range []float64{0.299, 0.587, 0.114} { // as bright as eyes take them to be
+	for i, weight := range []float64{0.299, 0.587, 0.114} { // perceived brightness
 		n, err := strconv.ParseUint(parts[i], 16, 16)
 		if err != nil || len(parts[i]) > 4 {
 			return nil

@@ -15,18 +15,17 @@ import (
 	"golang.org/x/term"
 )
 
-// What a program may leave behind: another screen, no cursor, colours, reports of
-// the mouse and of pastes, other keys.
+// Sequences that mark or undo what a program may leave behind: the alternate screen, a hidden cursor,
+// colors, mouse and paste reports, other key modes.
 const (
 	otherScreen = "\x1b[?1049h"
 	firstScreen = "\x1b[?1049l"
 	usualModes  = "\x1b[0m\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b>"
 )
 
-// Lend lets a program have the terminal while use runs: what is typed goes to it
-// and what it writes is shown, as it comes. It is a terminal of its own that is
-// shown on ours, so that whatever becomes of the program ours can be put right.
-// No Read may be under way, and raw mode must be off.
+// Lend lends the terminal to a program during use: keys go to the program and its output is shown, as it
+// comes. The program gets its own terminal shown on ours, so that ours can be restored whatever happens
+// to it. No Read may be running, and raw mode must be off.
 func (t *Terminal) Lend(use func(terminal *os.File) error) error {
 	ours, theirs, err := pty.Open()
 	if err != nil {
@@ -40,7 +39,7 @@ func (t *Terminal) Lend(use func(terminal *os.File) error) error {
 	}
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, unix.SIGWINCH)
-	_ = pty.InheritSize(t.in, ours) // before anybody looks at it; a terminal that is gone has none
+	_ = pty.InheritSize(t.in, ours) // before the program looks at it; a lost terminal has none
 
 	var helpers sync.WaitGroup
 	done := make(chan struct{})
@@ -48,7 +47,7 @@ func (t *Terminal) Lend(use func(terminal *os.File) error) error {
 		for {
 			select {
 			case <-resized:
-				_ = pty.InheritSize(t.in, ours) // a program that is gone needs no size
+				_ = pty.InheritSize(t.in, ours) // a finished program needs no size
 			case <-done:
 				return
 			}
@@ -61,7 +60,7 @@ func (t *Terminal) Lend(use func(terminal *os.File) error) error {
 
 	err = use(theirs)
 	theirs.Close()
-	shows.Wait() // all that it wrote is there
+	shows.Wait() // all of its output has arrived
 	close(done)
 	signal.Stop(resized)
 	_, _ = t.wakeW.Write([]byte{0}) // ends typeInto
@@ -69,17 +68,17 @@ func (t *Terminal) Lend(use func(terminal *os.File) error) error {
 	return errors.Join(err, term.Restore(t.inFD, found), t.say(shown.after()))
 }
 
-// Keep notes the mode of a terminal before a program has it, and returns what brings that
-// back: one that is killed leaves its own.
+// Keep saves the mode of a terminal before a program uses it, and returns a function that restores it: a
+// killed program leaves its own.
 func Keep(terminal *os.File) (putRight func()) {
 	found, err := term.GetState(int(terminal.Fd()))
-	if err != nil { // it is none
+	if err != nil { // not a terminal
 		return func() {}
 	}
-	return func() { _ = term.Restore(int(terminal.Fd()), found) } // one that is gone has no mode
+	return func() { _ = term.Restore(int(terminal.Fd()), found) } // a lost terminal has no mode
 }
 
-// typeInto passes on what is typed until the reader is woken.
+// typeInto forwards keys until the reader is woken.
 func (t *Terminal) typeInto(to *os.File) {
 	buf := make([]byte, readSize)
 	for {
@@ -98,7 +97,7 @@ func (t *Terminal) typeInto(to *os.File) {
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue
 		case err != nil || n <= 0:
-			_, _ = to.Write([]byte{4}) // the terminal is gone: nothing more will be typed
+			_, _ = to.Write([]byte{4}) // the terminal is lost: no more input will come
 			_, _ = t.wakeR.Read(make([]byte, 1))
 			return
 		}
@@ -106,13 +105,12 @@ func (t *Terminal) typeInto(to *os.File) {
 	}
 }
 
-// borrowed shows what a program writes and remembers in what state it leaves the
-// terminal.
+// borrowed shows a program's output and tracks the state in which it leaves the terminal.
 type borrowed struct {
 	to    *Terminal
-	tail  []byte // the end of what was shown
-	other bool   // on the other screen
-	used  bool   // anything was shown on the first one
+	tail  []byte // the end of the output
+	other bool   // on the alternate screen
+	used  bool   // anything was shown on the main screen
 }
 
 func (w *borrowed) copy(from *os.File) {
@@ -127,16 +125,16 @@ func (w *borrowed) copy(from *os.File) {
 			}
 			w.used = w.used || on < 0 && off < 0 && !w.other
 			w.tail = append(w.tail[:0:0], text[max(0, len(text)-len(otherScreen)):]...)
-			_, _ = w.to.out.Write(buf[:n]) // a terminal that is gone ends the program by itself
+			_, _ = w.to.out.Write(buf[:n]) // a lost terminal ends the program by itself
 		}
 		if err != nil {
-			return // nobody has the other end any more
+			return // the other end is closed
 		}
 	}
 }
 
-// after is what puts the terminal right: the first screen, the usual modes, and
-// the start of a line.
+// after returns the text that restores the terminal: the main screen, the usual modes, and the start of
+// a line.
 func (w *borrowed) after() string {
 	text := usualModes
 	if w.other {

@@ -20,7 +20,7 @@ const (
 	forever  = -1
 )
 
-// watch wakes the reader once, when ctx ends or a signal comes before done.
+// watch wakes the reader once if ctx ends or a signal arrives before done.
 func (t *Terminal) watch(ctx context.Context, done <-chan struct{}) {
 	select {
 	case <-done:
@@ -33,10 +33,10 @@ func (t *Terminal) watch(ctx context.Context, done <-chan struct{}) {
 			t.note(Resize{})
 		}
 	}
-	_, _ = t.wakeW.Write([]byte{0}) // one byte a Read: the pipe is never full
+	_, _ = t.wakeW.Write([]byte{0}) // one byte per Read: the pipe is never full
 }
 
-// note keeps e for the next Read. When there is no room the same was noted.
+// note queues e for the next Read. If there is no room, the same event is queued already.
 func (t *Terminal) note(e Event) {
 	select {
 	case t.happened <- e:
@@ -44,12 +44,12 @@ func (t *Terminal) note(e Event) {
 	}
 }
 
-// next returns what happens next, or nothing if that meant nothing.
+// next returns the next events, or none if the input had no meaning.
 func (t *Terminal) next(ctx context.Context) ([]Event, error) {
 	select {
 	case e := <-t.happened:
 		if _, ok := e.(Resumed); ok && t.found.Load() != nil {
-			// Whoever had the terminal meanwhile left it as they like it.
+			// Another program may have left the terminal in another mode.
 			if err := t.enter(); err != nil {
 				return nil, fmt.Errorf("set raw mode again: %w", err)
 			}
@@ -81,7 +81,7 @@ func (t *Terminal) next(ctx context.Context) ([]Event, error) {
 	return events, nil
 }
 
-// take reads what there is.
+// take reads the available input.
 func (t *Terminal) take() ([]Event, error) {
 	buf := make([]byte, readSize)
 	n, err := unix.Read(t.inFD, buf)
@@ -100,13 +100,11 @@ func (t *Terminal) take() ([]Event, error) {
 	return events, nil
 }
 
-// lateTail is how long after an Esc the rest of an escape sequence may still
-// come in over a slow line. It is too late to be the key it was, but it is not
-// text either.
+// lateTail is how long after an Esc the rest of an escape sequence may still arrive over a slow line. It
+// is too late to be the key, but it is not text either.
 const lateTail = time.Second
 
-// withoutTail drops the rest of an escape sequence whose beginning was taken
-// for an Esc.
+// withoutTail drops the rest of an escape sequence whose beginning was treated as an Esc.
 func (t *Terminal) withoutTail(p []byte) []byte {
 	if t.escaped.IsZero() || time.Since(t.escaped) > lateTail {
 		return p
@@ -115,8 +113,8 @@ func (t *Terminal) withoutTail(p []byte) []byte {
 	return p[tailLength(p):]
 }
 
-// tailLength is the length of the rest of an escape sequence at the start of p,
-// after its escape character; 0 if there is none.
+// tailLength returns the length of the rest of an escape sequence at the start of p, without its escape
+// character; 0 if there is none.
 func tailLength(p []byte) int {
 	switch {
 	case len(p) == 2 && p[0] == 'O' && p[1] >= 'A' && p[1] <= 'Z':
@@ -135,8 +133,7 @@ func tailLength(p []byte) int {
 	return 0
 }
 
-// poll waits until the reader is woken or there is input, or for the time
-// given.
+// poll waits until the reader is woken, input arrives or the time is over.
 func (t *Terminal) poll(wait time.Duration) (woken, input bool, err error) {
 	fds := []unix.PollFd{
 		{Fd: int32(t.wakeR.Fd()), Events: unix.POLLIN},

@@ -10,16 +10,15 @@ import (
 	"coder/internal/ui/cells"
 )
 
-// tail is the rows that a line takes while it grows. Only its last row is laid
-// out again when something comes.
+// tail is the rows of a growing line. New text only changes the layout of its last row.
 type tail struct {
 	cols int
-	line string   // that was laid out
-	rows []string // those that are full
-	rest string   // what stands in the last one
+	line string   // the text laid out
+	rows []string // the full rows
+	rest string   // the text of the last row
 }
 
-// layOut is the rows of line, which the colours after it end.
+// layOut returns the rows of line; after resets the colors at its end.
 func (t *tail) layOut(line, after string, cols int) []string {
 	if t.cols != cols || !strings.HasPrefix(line, t.line) {
 		*t = tail{cols: cols}
@@ -37,8 +36,8 @@ func (t *tail) layOut(line, after string, cols int) []string {
 
 const tabStop = 8
 
-// breakRow is the first row of text, and the rest with the colours that it
-// begins in; the rest is empty if all of it fits.
+// breakRow returns the first row of text, and the rest with the colors in effect; the rest is empty if
+// everything fits.
 func breakRow(text string, cols int) (row, rest string) {
 	var b strings.Builder
 	var colours cleaner
@@ -69,22 +68,21 @@ func breakRow(text string, cols int) (row, rest string) {
 	return b.String(), ""
 }
 
-// change is what makes one row out of another: from column at on, write text.
+// change turns one row into another: write text from column at on.
 type change struct {
 	at, width int
 	text      string
-	shorter   bool // what is left of the row is to be erased
+	shorter   bool // erase the rest of the row
 }
 
-// glyph is a cluster in its colours.
+// glyph is a cluster with its colors.
 type glyph struct {
 	text, before, after string
 	width               int
 }
 
-// difference is the least that has to be written to change a row. Where nobody
-// can be sure how wide a terminal shows something, all that follows is written
-// from the start of the row.
+// difference returns the least text to write to change a row. If the width of a glyph on the terminal is
+// uncertain, the text is written from the start of the row.
 func difference(was, row string) change {
 	a, b := glyphs(was), glyphs(row)
 	same := 0
@@ -92,7 +90,7 @@ func difference(was, row string) change {
 		same++
 	}
 	if same < len(b) && same > 0 && b[same].width == 0 || same < len(a) && same > 0 && a[same].width == 0 {
-		same-- // it joins what stands before it
+		same-- // it joins the cluster before
 	}
 	c := change{at: width(a[:same])}
 	a, b = a[same:], b[same:]
@@ -119,7 +117,7 @@ func difference(was, row string) change {
 	return c
 }
 
-// glyphs are the clusters of a row.
+// glyphs returns the clusters of a row.
 func glyphs(row string) (all []glyph) {
 	row, _ = cells.Cut(row, 1<<20)
 	all = make([]glyph, 0, len(row))
@@ -150,8 +148,8 @@ func sure(gs []glyph) bool {
 	return !slices.ContainsFunc(gs, func(g glyph) bool { return !certain(g) })
 }
 
-// certain reports whether all terminals show g in the same width and place: not
-// so with joined characters, pictures, and what is written from right to left.
+// certain reports whether all terminals show g with the same width and position: not so for joined
+// characters, pictures and right-to-left text.
 func certain(g glyph) bool {
 	r, n := utf8.DecodeRuneInString(g.text)
 	return n == len(g.text) && g.width > 0 && (r < 0x590 || r >= 0x1100 && r < 0x2300 || r >= 0x2800 && r < 0x2900 || r >= 0x2e80 && r < 0xe000)

@@ -13,22 +13,19 @@ import (
 	"coder/internal/ui/cells"
 )
 
-// Synchronized output: what stands between is shown at once by terminals that
-// know it; the others take no notice.
+// Synchronized output: terminals that support it show the text between at once; others ignore it.
 const (
 	syncBegin = "\x1b[?2026h"
 	syncEnd   = "\x1b[?2026l"
 )
 
-// Screen is the one writer to a terminal. What is printed goes once and in
-// order into the terminal's own scrollback; below it stands a live block, such
-// as a prompt with the draft being written, which is drawn again in place.
+// Screen is the only writer to a terminal. Printed text goes once and in order into the terminal's own
+// scrollback; below it is a live block, such as a prompt with the draft, which is redrawn in place.
 //
-// A printed line that has not ended is the first part of what is drawn in
-// place, so that the live block is always seen; when it ends it goes into the
-// scrollback as one line, which the terminal wraps. Nothing but text, line
-// ends, tabs, colours and links gets through to the terminal, so that nothing
-// printed can disturb what is already there.
+// An unfinished printed line is the first part of what is redrawn, so that the live block is always
+// visible; once finished it goes into the scrollback as one line, which the terminal wraps. Only text,
+// newlines, tabs, colors and links reach the terminal, so that nothing printed can disturb what is
+// already there.
 //
 // A Screen is safe for concurrent use. Every call is at most one write.
 type Screen struct {
@@ -37,41 +34,41 @@ type Screen struct {
 	opts ScreenOptions
 
 	mu     sync.Mutex // guards the fields below
-	text   cleaner    // what was printed
-	line   string     // the printed line that has not ended
-	begun  string     // what is shown behind it until more is printed
-	below  []string   // and in rows below it
-	tail   tail       // the same, in rows
-	live   block      // what should stand below it
-	shown  block      // what does, as far as it fits
+	text   cleaner    // the printed text
+	line   string     // the unfinished printed line
+	begun  string     // preview behind it until more is printed
+	below  []string   // preview rows below it
+	tail   tail       // line and preview, in rows
+	live   block      // the live block wanted
+	shown  block      // the live block shown, as far as it fits
 	drawn  bool       // shown is on the terminal
 	hidden bool       // by Hide
 	out    strings.Builder
 }
 
-// ScreenOptions say what a terminal does that cannot be seen from here.
+// ScreenOptions describes behavior of the terminal that cannot be detected from here.
 type ScreenOptions struct {
-	// NoReflow says that the terminal cuts lines when it gets narrower instead
-	// of wrapping them again, as xterm, the Linux console and screen do.
+	// NoReflow is set if the terminal cuts lines when it gets narrower instead of wrapping them again, as
+	// xterm, the Linux console and screen do.
 	NoReflow bool
 }
 
-// block is rows with a cursor among them.
+// block is rows with a cursor.
 type block struct {
 	rows     []string
 	row, col int
-	cols     int  // the width of the terminal it was drawn for
+	cols     int  // the terminal width it was drawn for
 	cut      bool // its first rows did not fit
 }
 
-// NewScreen makes the writer to w, a terminal whose size is asked for at every
-// write. The cursor must be at the start of a line.
+// NewScreen returns the writer to w, a terminal whose size is read at every write. The cursor must be at
+// the start of a line.
 func NewScreen(w io.Writer, size func() (cols, rows int), o ScreenOptions) *Screen {
 	return &Screen{w: w, size: size, opts: o}
 }
 
-// Print adds text to the scrollback. It may end anywhere, in the middle of a
-// character too; the next text goes on there.
+// Print adds text to the scrollback. The text may end anywhere, even inside a character; the next text
+// continues there.
 func (s *Screen) Print(text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,9 +76,8 @@ func (s *Screen) Print(text string) error {
 	return s.flush()
 }
 
-// Stream is [Screen.Print], and shows the beginning of what will follow: in the line that
-// has not ended, and behind a line end in the one below. That is no part of the text: the
-// next call takes it back.
+// Stream is [Screen.Print], and previews the beginning of the text to follow: in the unfinished line, or
+// after a newline in the line below. The preview is not printed: the next call removes it.
 func (s *Screen) Stream(text, begun string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +85,8 @@ func (s *Screen) Stream(text, begun string) error {
 	return s.flush()
 }
 
-// StreamLive is [Screen.Stream], with the live block that belongs to it from now on: what
-// stood in the block and is printed now is never seen twice.
+// StreamLive is [Screen.Stream] with a new live block: text that moves from the block to the scrollback
+// is never shown twice.
 func (s *Screen) StreamLive(text, begun string, rows []string, cursorRow, cursorCol int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +115,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// EndLine ends the printed line if one is open.
+// EndLine ends an unfinished printed line.
 func (s *Screen) EndLine() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,9 +123,8 @@ func (s *Screen) EndLine() error {
 	return s.flush()
 }
 
-// SetLive replaces the live block. Rows must fit the width of the terminal;
-// what does not is cut off. If there are more rows than the terminal has, the
-// last ones are seen, or those from the cursor on. No rows mean no block.
+// SetLive replaces the live block. Rows wider than the terminal are cut off. If there are more rows than
+// the terminal has, it shows the last ones, or those from the cursor on. No rows mean no block.
 func (s *Screen) SetLive(rows []string, cursorRow, cursorCol int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +133,7 @@ func (s *Screen) SetLive(rows []string, cursorRow, cursorCol int) error {
 	return s.flush()
 }
 
-// Commit puts rows into the scrollback in the place of the live block, which
-// is no more.
+// Commit moves rows into the scrollback in place of the live block, which is removed.
 func (s *Screen) Commit(rows []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,8 +146,8 @@ func (s *Screen) Commit(rows []string) error {
 	return s.flush()
 }
 
-// Hide takes the live block away until [Screen.Show], and with it a printed
-// line that has not ended: before the terminal is left to somebody else.
+// Hide removes the live block until [Screen.Show], and with it an unfinished printed line: before
+// another program uses the terminal.
 func (s *Screen) Hide() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +156,8 @@ func (s *Screen) Hide() error {
 	return s.flush()
 }
 
-// Show draws the live block where the cursor is now, at the start of a line:
-// whatever was there before belongs to somebody else.
+// Show draws the live block at the cursor, which is at the start of a line: the text before belongs to
+// the other program.
 func (s *Screen) Show() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,8 +166,8 @@ func (s *Screen) Show() error {
 	return s.flush()
 }
 
-// Clear moves all that is on the screen into the scrollback, whoever wrote it, and draws
-// the live block from scratch at the top.
+// Clear moves everything on the screen into the scrollback, whoever wrote it, and draws the live block
+// from scratch at the top.
 func (s *Screen) Clear() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +179,7 @@ func (s *Screen) Clear() error {
 	return s.flush()
 }
 
-// maxLine is how much of a printed line is kept back for its end.
+// maxLine is how much of an unfinished printed line is held back, in bytes.
 const maxLine = 16 << 10
 
 func (s *Screen) print(text string) {
@@ -204,8 +198,8 @@ func (s *Screen) print(text string) {
 		ended = len(text) - len(s.text.before)
 	}
 	s.line = text[ended:]
-	// Whole lines go into the scrollback. A single one is written over the first row
-	// of the block, where most of it stands already.
+	// Whole lines go into the scrollback. A single one overwrites the first row of the block, which already
+	// shows most of it.
 	lines := text[:ended]
 	cols, _ := s.bounds()
 	line := strings.TrimSuffix(lines, lineEnd)
@@ -232,7 +226,7 @@ func (s *Screen) endLine() {
 	}
 }
 
-// flush writes what has been prepared, in one piece.
+// flush writes the prepared text at once.
 func (s *Screen) flush() error {
 	if s.out.Len() == 0 {
 		return nil
@@ -245,8 +239,8 @@ func (s *Screen) flush() error {
 	return nil
 }
 
-// erase takes the block off the terminal. The cursor is then where the block
-// began, at the start of a line.
+// erase removes the block from the terminal. The cursor is then where the block began, at the start of a
+// line.
 func (s *Screen) erase() {
 	if !s.drawn {
 		return
@@ -254,9 +248,8 @@ func (s *Screen) erase() {
 	cols, rows := s.bounds()
 	above := min(s.above(cols), rows-1)
 	s.climb(above)
-	// A terminal that is asked to erase all from its first row on may put that into its
-	// scrollback first, as tmux does: the first row goes by itself, and last, since it may
-	// have been wrapped.
+	// A terminal told to erase everything from its first row on may first move that into its scrollback, as
+	// tmux does: the first row is erased separately, and last, since it may have been wrapped.
 	if len(s.shown.rows) > 1 && (cols == s.shown.cols || above == rows-1) {
 		s.out.WriteString("\n\x1b[J\x1b[1A\x1b[K")
 	} else {
@@ -265,8 +258,8 @@ func (s *Screen) erase() {
 	s.drawn, s.shown = false, block{}
 }
 
-// above is how many rows of the terminal the block has above its cursor. A
-// terminal that got narrower has wrapped the block's rows.
+// above returns how many terminal rows the block has above its cursor. A terminal that got narrower has
+// wrapped the block's rows.
 func (s *Screen) above(cols int) int {
 	b := s.shown
 	if cols == b.cols || s.opts.NoReflow {
@@ -279,9 +272,8 @@ func (s *Screen) above(cols int) int {
 	return n + wraps(b.rows[b.row], cols, b.col)
 }
 
-// wraps is how often row is wrapped at cols columns before its column end. In
-// doubt it is one time less: better to leave a row of our own standing than
-// to take one that is not.
+// wraps returns how often row is wrapped at cols columns before its column end. In doubt it returns one
+// less: better to leave one of our rows than to erase another's.
 func wraps(row string, cols, end int) (n int) {
 	used, at := 0, 0
 	for row != "" && at <= end {
@@ -300,15 +292,14 @@ func wraps(row string, cols, end int) (n int) {
 	return n
 }
 
-// draw makes the terminal show the open line and the live block, touching only
-// what differs.
+// draw shows the open line and the live block, writing only the differences.
 func (s *Screen) draw() {
 	if s.hidden {
 		return
 	}
 	cols, rows := s.bounds()
-	// One row is left for the scrollback: some terminals, asked to clear the
-	// whole screen, push what was on it into the scrollback first.
+	// One row is left for the scrollback: some terminals, told to clear the whole screen, first push its
+	// content into the scrollback.
 	want := s.whole(cols).fit(cols, max(1, rows-1))
 	if s.drawn && (s.shown.cols != cols || len(s.shown.rows) > rows || len(want.rows) == 0) {
 		s.erase()
@@ -329,7 +320,7 @@ func (s *Screen) draw() {
 	s.drawn = true
 }
 
-// whole is the open line with the live block below it.
+// whole returns the open line with the live block below it.
 func (s *Screen) whole(cols int) block {
 	if !s.text.open && s.begun == "" && s.below == nil {
 		s.tail = tail{}
@@ -343,7 +334,7 @@ func (s *Screen) whole(cols int) block {
 	return block{rows: append(rows, s.live.rows...), row: len(rows) + s.live.row, col: s.live.col}
 }
 
-// repaint makes row i of the terminal show row.
+// repaint changes row i of the terminal to row.
 func (s *Screen) repaint(i int, row string, cols int) {
 	was := ""
 	if i < len(s.shown.rows) {
@@ -358,7 +349,7 @@ func (s *Screen) repaint(i int, row string, cols int) {
 	}
 	d := difference(was, row)
 	s.move(i, d.at)
-	if i == len(s.shown.rows) { // the row was made just now
+	if i == len(s.shown.rows) { // the row was just created
 		s.shown.rows = append(s.shown.rows, row)
 	} else {
 		s.shown.rows = slices.Clone(s.shown.rows)
@@ -372,16 +363,14 @@ func (s *Screen) repaint(i int, row string, cols int) {
 	}
 }
 
-// muchShorter is by how many columns a row is shorter for which all of it is erased first:
-// a terminal may wrap a row where it gets narrower by what once stood there, as tmux does,
-// until the whole of it was.
+// muchShorter is how many columns shorter a row must be to be erased completely first: when a terminal
+// gets narrower it may wrap a row by its former content, as tmux does, until the whole row was erased.
 const muchShorter = 8
 
-// somewhere is the column of a cursor behind a row that is full: terminals do
-// not agree on it.
+// somewhere is the column of a cursor after a full row: terminals disagree on it.
 const somewhere = -1
 
-// move takes the cursor to a place in the block. Going down may make rows.
+// move moves the cursor to a position in the block. Moving down may create rows.
 func (s *Screen) move(row, col int) {
 	at := s.shown
 	if row == at.row && col == at.col {
@@ -414,8 +403,8 @@ func (s *Screen) bounds() (cols, rows int) {
 	return max(1, cols), max(1, rows)
 }
 
-// fit is the part of b that a terminal of this size can show: all columns that
-// fit, and the last rows, unless the cursor is above them.
+// fit returns the part of b that a terminal of this size can show: all columns that fit, and the last
+// rows, unless the cursor is above them.
 func (b block) fit(cols, rows int) block {
 	b.cols = cols
 	if len(b.rows) == 0 {

@@ -1,14 +1,13 @@
 //go:build unix
 
-// Package tty is the terminal: raw mode, keys as events, and the one writer to
-// the screen.
+// Package tty handles the terminal: raw mode, keys as events, and the only writer to the screen.
 //
-// What it promises:
-//   - Whoever calls [Terminal.Restore], at any time and any number of times,
-//     has the terminal back as it was found.
+// Guarantees:
+//   - [Terminal.Restore], called at any time and any number of times,
+//     returns the terminal to its original state.
 //   - No goroutine outlives the call that needed it.
 //   - [Screen] writes everything once and in order into the terminal's own
-//     scrollback. Only the block being edited is ever drawn again, and the
+//     scrollback. Only the block being edited is ever redrawn, and the
 //     cursor never goes above it.
 package tty
 
@@ -29,31 +28,29 @@ import (
 	"golang.org/x/term"
 )
 
-// ErrNotTerminal says that input or output is a file or a pipe.
+// ErrNotTerminal reports that input or output is a file or a pipe.
 var ErrNotTerminal = errors.New("not a terminal")
 
 const (
 	escDelay = 50 * time.Millisecond
 
-	// stopDelay is how long a signal that stops us may take to do so.
+	// stopDelay is how long a stop signal may take to stop the process.
 	stopDelay = 250 * time.Millisecond
 
-	// What a terminal is asked for: to tell pastes from typing, and to say
-	// when its window gets and loses the focus.
+	// Requests to the terminal: bracketed pastes, and reports of the window's focus.
 	asksOn  = "\x1b[?2004h\x1b[?1004h"
 	asksOff = "\x1b[?2004l\x1b[?1004l"
 
-	// And to tell Shift+Enter from Enter, in either of the two ways that some
-	// know.
+	// Also distinguish Shift+Enter from Enter, in either of the two ways that some terminals support.
 	keysOn  = "\x1b[>1u\x1b[>4;1m"
 	keysOff = "\x1b[<u\x1b[>4;0m"
 
-	// The title of the window is kept before ours is shown, and shown again in the end.
+	// The window title is saved before ours is shown, and restored at the end.
 	titleKept = "\x1b[22;0t"
 	titleBack = "\x1b[23;0t"
 
-	// The colour behind the text. Nobody waits for the answer; one that is under way when
-	// the terminal is let go of is waited for so long, lest it be typed into what comes next.
+	// The background color. Nothing waits for the reply; only on release does the terminal wait this long
+	// for a pending one, so that it is not typed into the next program.
 	askBackground = "\x1b]11;?\x1b\\"
 	answerTime    = 500 * time.Millisecond
 	answerDelay   = 100 * time.Millisecond
@@ -61,48 +58,44 @@ const (
 	fallbackCols, fallbackRows = 80, 24
 )
 
-// Options of a terminal. The zero Options are good for a local one.
+// Options of a terminal. The zero Options suit a local one.
 type Options struct {
-	// EscDelay is how long an escape character waits for the rest of a
-	// sequence before it is the Esc key; 50 ms if zero. Over a slow line it
-	// must be longer than the gaps between bytes.
+	// EscDelay is how long an escape character waits for the rest of a sequence before it counts as the Esc
+	// key; 0 means 50 ms. Over a slow line it must exceed the gaps between bytes.
 	EscDelay time.Duration
-	// Keys says that the terminal can be asked to tell keys apart that are the same
-	// to others.
+	// Keys requests that the terminal distinguish keys that otherwise send the same bytes.
 	Keys bool
-	// Title, if set, is what the title of the window says meanwhile: see [Terminal.Title].
+	// Title, if set, is the window title meanwhile: see [Terminal.Title].
 	Title string
-	// Lines says that no more than lines are printed: the terminal is asked for
-	// nothing, and ends lines by itself.
+	// Lines limits the terminal to printed lines: it receives no requests, and ends lines by itself.
 	Lines bool
-	// Background says to ask for the colour behind the text. The answer is an event.
+	// Background requests the background color. The reply is an event.
 	Background bool
-	// Writer, if set, is what writes to the terminal, which may give up on one
-	// that takes nothing.
+	// Writer, if set, writes to the terminal. It may give up on a terminal that accepts no output.
 	Writer io.Writer
 }
 
-// Terminal is where a person sits. Its methods may be called by several
-// goroutines, except that only one at a time may [Terminal.Read].
+// Terminal is the user's terminal. Its methods are safe for concurrent use, except that only one
+// goroutine at a time may [Terminal.Read].
 type Terminal struct {
 	in           *os.File
 	out          io.Writer
 	inFD, outFD  int
 	delay        time.Duration
-	lines, echo  bool                       // see Options.Lines; it showed what was typed
-	on, off      string                     // what it is asked for, and what takes that back
-	entering     sync.Mutex                 // raw mode
-	found        atomic.Pointer[term.State] // how it was before raw mode; nil if not raw
-	signals      chan os.Signal             // the window changed, or the process goes on
-	happened     chan Event                 // what they meant, to be told by the next Read
-	wakeR, wakeW *os.File                   // a byte in it wakes the reader
+	lines, echo  bool                       // see Options.Lines; it echoed typed text
+	on, off      string                     // the requests, and their reverse
+	entering     sync.Mutex                 // guards entering raw mode
+	found        atomic.Pointer[term.State] // the state before raw mode; nil if not raw
+	signals      chan os.Signal             // the window changed, or the process continues
+	happened     chan Event                 // their events, for the next Read
+	wakeR, wakeW *os.File                   // a byte in the pipe wakes the reader
 	decoder      Decoder
-	escaped      time.Time // when a bare Esc was last made out by waiting
-	ask          bool      // for the background
-	asked        time.Time // when it was and no answer has come; zero otherwise
+	escaped      time.Time // when a timeout last decided that an Esc was bare
+	ask          bool      // request the background
+	asked        time.Time // time of the unanswered request; otherwise zero
 }
 
-// Open takes hold of a terminal. It changes nothing about it yet.
+// Open opens a terminal. It changes nothing about it yet.
 func Open(in, out *os.File, o Options) (*Terminal, error) {
 	t := &Terminal{in: in, out: out, inFD: int(in.Fd()), outFD: int(out.Fd()), delay: o.EscDelay, lines: o.Lines, ask: o.Background}
 	if t.delay <= 0 {
@@ -137,10 +130,10 @@ func Open(in, out *os.File, o Options) (*Terminal, error) {
 	return t, nil
 }
 
-// Close restores the terminal and lets go of it. No Read may be under way.
+// Close restores and releases the terminal. No Read may be running.
 func (t *Terminal) Close() error {
 	signal.Stop(t.signals)
-	for left := answerTime - time.Since(t.asked); !t.asked.IsZero() && left > 0 && t.found.Load() != nil; { // an answer may be under way
+	for left := answerTime - time.Since(t.asked); !t.asked.IsZero() && left > 0 && t.found.Load() != nil; { // a reply may be pending
 		_, input, err := t.poll(min(left, answerDelay))
 		if !input || err != nil {
 			break
@@ -153,8 +146,8 @@ func (t *Terminal) Close() error {
 	return err
 }
 
-// Raw makes the terminal give every key as it is pressed, and tell pastes from
-// typing. It does nothing if that is so already.
+// Raw makes the terminal send every key as it is pressed, and distinguish pastes from typing. It does
+// nothing if raw mode is on.
 func (t *Terminal) Raw() error {
 	t.entering.Lock()
 	defer t.entering.Unlock()
@@ -165,7 +158,7 @@ func (t *Terminal) Raw() error {
 	if err != nil {
 		return fmt.Errorf("read the terminal mode: %w", err)
 	}
-	t.found.Store(found) // first, so that there is no moment from which Restore could not return
+	t.found.Store(found) // first, so that Restore can undo it at any moment
 	if err := t.enter(); err != nil {
 		t.found.Store(nil)
 		return fmt.Errorf("set raw mode: %w", err)
@@ -177,7 +170,7 @@ func (t *Terminal) Raw() error {
 	return t.say(t.on)
 }
 
-// enter sets raw mode. Where lines are printed the terminal still ends them.
+// enter sets raw mode. With printed lines the terminal still ends them.
 func (t *Terminal) enter() error {
 	if _, err := term.MakeRaw(t.inFD); err != nil || !t.lines {
 		return err
@@ -190,13 +183,12 @@ func (t *Terminal) enter() error {
 	return unix.IoctlSetTermios(t.inFD, setModes, modes)
 }
 
-// Echoed reports whether the terminal showed what was typed when it was opened:
-// those that are part of an editor do so themselves.
+// Echoed reports whether the terminal echoed typed text when it was opened: a terminal inside an editor
+// echoes by itself.
 func (t *Terminal) Echoed() bool { return t.echo }
 
-// Restore gives the terminal back as it was before [Terminal.Raw]. It does
-// nothing if that is so already, and takes no lock: it may be called on any way
-// out, a panic included.
+// Restore returns the terminal to its state before [Terminal.Raw]. It does nothing if raw mode is off,
+// and takes no lock: it may be called on any way out, including a panic.
 func (t *Terminal) Restore() error {
 	found := t.found.Swap(nil)
 	if found == nil {
@@ -209,7 +201,7 @@ func (t *Terminal) Restore() error {
 	return errors.Join(err, t.say(t.off))
 }
 
-// Title has the title of the window say something else, if it was given one.
+// Title changes the window title, if it was set.
 func (t *Terminal) Title(text string) error {
 	if !strings.Contains(t.off, titleBack) || t.found.Load() == nil {
 		return nil
@@ -217,7 +209,7 @@ func (t *Terminal) Title(text string) error {
 	return t.say(titled(text))
 }
 
-// titled is what gives the window a title, which is text and nothing else.
+// titled returns the sequence that sets the window title, which is plain text.
 func titled(text string) string {
 	return "\x1b]0;" + strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -234,7 +226,7 @@ func (t *Terminal) say(s string) error {
 	return nil
 }
 
-// Size is the terminal's size now; 80 by 24 if it does not know.
+// Size returns the terminal's current size; 80 by 24 if unknown.
 func (t *Terminal) Size() (cols, rows int) {
 	cols, rows, err := term.GetSize(t.outFD)
 	if err != nil || cols <= 0 || rows <= 0 {
@@ -243,9 +235,9 @@ func (t *Terminal) Size() (cols, rows int) {
 	return cols, rows
 }
 
-// Suspend restores the terminal, stops the process and its group as Ctrl+Z
-// does, and sets raw mode again when it goes on, which the next Read tells as
-// [Resumed]. Where nobody could let it go on it does not stop.
+// Suspend restores the terminal, stops the process and its group as Ctrl+Z does, and sets raw mode again
+// on continuation, which the next Read reports as [Resumed]. If nobody could continue the process it
+// does not stop.
 func (t *Terminal) Suspend() error {
 	wasRaw := t.found.Load() != nil
 	if err := t.Restore(); err != nil {
@@ -258,7 +250,7 @@ func (t *Terminal) Suspend() error {
 		return fmt.Errorf("suspend: %w", err)
 	}
 	if !stopped(goesOn) {
-		t.note(Resumed{}) // nobody else will say so
+		t.note(Resumed{}) // no signal reports it
 	}
 	if !wasRaw {
 		return nil
@@ -266,8 +258,8 @@ func (t *Terminal) Suspend() error {
 	return t.Raw()
 }
 
-// Forget drops that the process was stopped and went on, while no Read was under way: another
-// program had the terminal, and what stands there is about to be drawn.
+// Forget drops the event of a stop and continuation while no Read was running: another program had the
+// terminal, and everything is about to be redrawn.
 func (t *Terminal) Forget() {
 	for range len(t.signals) {
 		select {
@@ -280,9 +272,8 @@ func (t *Terminal) Forget() {
 	}
 }
 
-// stopped waits until the process goes on, and reports whether it was stopped
-// at all. The second wait is for the signal of a process that has just gone on,
-// to which it seems that the first wait has taken a long time.
+// stopped waits until the process continues, and reports whether it was stopped at all. The second wait
+// is for a process that has just continued: its first wait may have timed out before the signal.
 func stopped(goesOn <-chan os.Signal) bool {
 	for range 2 {
 		select {
@@ -294,9 +285,8 @@ func stopped(goesOn <-chan os.Signal) bool {
 	return false
 }
 
-// Read waits for input and returns all that arrived together, so that the
-// screen need be drawn only once for it. It ends with ctx's error when ctx
-// ends, and with [io.EOF] when the terminal is gone.
+// Read waits for input and returns everything that arrived together, so that the screen is redrawn only
+// once for it. It ends with ctx's error when ctx ends, and with [io.EOF] when the terminal is lost.
 func (t *Terminal) Read(ctx context.Context) ([]Event, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

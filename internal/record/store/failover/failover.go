@@ -1,13 +1,11 @@
-// Package failover keeps a session going when it can no longer be kept. Records
-// go to the primary store for as long as that works. One that it cannot take
-// stays in memory with all that follow, the person is told once, and with every
-// record that matters primary is tried again: when it takes what is behind, all
-// is as if nothing had happened.
+// Package failover keeps a session running when it can no longer be saved. Records go to the primary
+// store while that works. If primary rejects a record, it and all later ones stay in memory, and the
+// user is warned once. With every decisive record, the Store tries primary again: once primary accepts
+// the backlog, all is as if nothing had happened.
 //
-// What changes the world is not done from memory alone: a later process would
-// find its call on the disk as one that had not begun. Such records are refused
-// with an [*event.UnkeptError] until primary takes them, or until the person has
-// said that the work may go on without a record: see [Store.Waive].
+// Calls that change the world must not run from memory alone: a later process would find them on disk as
+// not begun. Such records are rejected with an [*event.UnkeptError] until primary accepts them, or until
+// the user agrees to continue without a record: see [Store.Waive].
 package failover
 
 import (
@@ -22,18 +20,16 @@ import (
 	"coder/internal/record/session"
 )
 
-// Options say how a store behaves. The zero value is fine.
+// Options configure a Store. The zero value is valid.
 type Options struct {
-	// Warn is called with the reason when a session is no longer kept. It is
-	// called in the middle of a Claim or an Append, so it must not emit to a
-	// timeline over this store: let it note the reason for later.
+	// Warn is called with the reason when a session can no longer be saved. It is called during a Claim or
+	// an Append, so it must not emit to a timeline over this store: it should save the reason for later.
 	Warn func(error)
-	// Mark leaves a mark, where a later process finds it, that what primary
-	// holds of a session is not all that was done in it.
+	// Mark tells later processes that primary does not have everything that was done in a session.
 	Mark func(session string) error
 }
 
-// Store is an [event.Store]. Use [New].
+// Store is an [event.Store] with a primary store and memory. Use [New].
 type Store struct {
 	primary event.Store
 	o       Options
@@ -43,24 +39,23 @@ type Store struct {
 	waived   bool
 }
 
-// New returns a store that passes everything to primary for as long as primary
-// takes it.
+// New returns a Store that forwards everything to primary while primary accepts it.
 func New(primary event.Store, o Options) *Store {
 	return &Store{primary: primary, o: o, sessions: make(map[string]*kept)}
 }
 
-// kept is a session.
+// kept is the state of a session.
 type kept struct {
 	claimed bool
-	free    func() error   // lets go of it in primary; nil if it is not held there
-	why     error          // why primary does not take records; nil while it does
+	free    func() error   // releases primary's claim; nil without a claim
+	why     error          // why primary rejects records; nil while it accepts them
 	base    uint64         // the newest Seq in primary, once it failed
-	tail    []event.Record // what is beyond that
+	tail    []event.Record // the records after that
 }
 
 func (k *kept) newest() uint64 { return k.base + uint64(len(k.tail)) }
 
-// Claim claims session in primary, and if primary cannot, in this process.
+// Claim claims session in primary, or only in this process if primary cannot.
 func (s *Store) Claim(ctx context.Context, session string) (release func() error, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -86,7 +81,7 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if k.why != nil {
-			s.catchUp(context.Background(), k, nil) // a last attempt to keep all of it
+			s.catchUp(context.Background(), k, nil) // a last attempt to save all of it
 		}
 		k.claimed = false
 		free := k.free
@@ -98,14 +93,14 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 	}), nil
 }
 
-// final tells errors that are answers from errors that are failures.
+// final reports whether an error is an answer, not a failure of the store.
 func final(ctx context.Context, err error) bool {
 	var claimed *event.ClaimedError
 	var newer *event.NewerError
 	return errors.Is(err, event.ErrConflict) || errors.As(err, &claimed) || errors.As(err, &newer) || ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// fail turns to memory.
+// fail switches to memory.
 func (s *Store) fail(k *kept, why error, base uint64) { // s.mu held
 	if k.why == nil {
 		k.base = base
@@ -116,8 +111,8 @@ func (s *Store) fail(k *kept, why error, base uint64) { // s.mu held
 	}
 }
 
-// newest asks primary for the newest Seq of a session, which ought to be last or
-// more. If primary cannot even be read, the caller's word has to do.
+// newest returns the newest Seq of a session in primary, which should be at least last. If primary
+// cannot even be read, it returns last.
 func (s *Store) newest(ctx context.Context, session string, last uint64) uint64 {
 	newest := uint64(0)
 	for r, err := range s.primary.Read(ctx, session, max(last, 1)-1) {
@@ -129,7 +124,7 @@ func (s *Store) newest(ctx context.Context, session string, last uint64) uint64 
 	return newest
 }
 
-// Append adds rs to primary, or to memory where that fails.
+// Append adds rs to primary, or to memory if primary fails.
 func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) error {
 	if err := ctx.Err(); err != nil || len(rs) == 0 {
 		return err
@@ -146,7 +141,7 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 			return err
 		}
 		if err := encodable(rs); err != nil {
-			return err // the records are to blame, not the store
+			return err // the records are invalid, not the store
 		}
 		if s.newest(ctx, rs[0].Session, last) != last {
 			return event.ErrConflict
@@ -160,14 +155,14 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 	if err := encodable(rs); err != nil {
 		return err
 	}
-	decisive := func(r event.Record) bool { return event.Decisive(r.Event) } // worth another attempt to write
+	decisive := func(r event.Record) bool { return event.Decisive(r.Event) } // worth another attempt to save
 	if slices.ContainsFunc(rs, decisive) && s.catchUp(ctx, k, rs) {
 		return nil
 	}
 	return s.remember(k, last, rs)
 }
 
-// catchUp tries to give primary what it does not have yet, and rs after that.
+// catchUp tries to append the backlog and then rs to primary.
 func (s *Store) catchUp(ctx context.Context, k *kept, rs []event.Record) bool { // s.mu held
 	behind := slices.Concat(k.tail, rs)
 	if len(behind) == 0 {
@@ -196,7 +191,7 @@ func encodable(rs []event.Record) error {
 	return nil
 }
 
-// remember keeps rs in memory, unless they announce what must not be done then.
+// remember keeps rs in memory, unless they announce a call that must not run then.
 func (s *Store) remember(k *kept, last uint64, rs []event.Record) error { // s.mu held
 	if k.newest() != last || !event.Consecutive(last, rs) {
 		return event.ErrConflict
@@ -208,9 +203,9 @@ func (s *Store) remember(k *kept, last uint64, rs []event.Record) error { // s.m
 	return nil
 }
 
-// Waive lets the work go on without a record: the person said so. Sessions of
-// which primary holds something are marked first, since what they leave open
-// there may be done from memory; if that cannot be, nothing is waived.
+// Waive lets the session continue without a record, with the user's consent. It first marks sessions
+// that primary holds a part of, since calls that are open there may finish in memory. If marking fails,
+// it waives nothing.
 func (s *Store) Waive() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,8 +221,7 @@ func (s *Store) Waive() error {
 	return nil
 }
 
-// Unkept is why something of what this process recorded is not in primary, or
-// nil if all of it is.
+// Unkept returns why some of this process's records are not in primary, or nil if all are.
 func (s *Store) Unkept() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,10 +233,10 @@ func (s *Store) Unkept() error {
 	return nil
 }
 
-// Read yields what primary holds, then what memory holds.
+// Read yields primary's records, then those in memory.
 func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
 	return func(yield func(event.Record, error) bool) {
-		var beyond kept // what primary does not have
+		var beyond kept // records that primary lacks
 		s.mu.Lock()
 		if k := s.sessions[session]; k != nil && k.why != nil {
 			beyond = *k
@@ -272,14 +266,13 @@ func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...
 	}
 }
 
-// Unusable is a place where sessions must not be kept: nothing is there, and
-// nothing can be put there.
+// Unusable is a store where sessions must not be saved: it is empty and rejects everything.
 type Unusable struct{ Why error }
 
-// Claim fails.
+// Claim always fails.
 func (u Unusable) Claim(context.Context, string) (func() error, error) { return nil, u.Why }
 
-// Append fails.
+// Append always fails.
 func (u Unusable) Append(context.Context, uint64, ...event.Record) error { return u.Why }
 
 // Read yields nothing.
@@ -287,10 +280,10 @@ func (u Unusable) Read(context.Context, string, uint64, ...event.Log) iter.Seq2[
 	return func(func(event.Record, error) bool) {}
 }
 
-// UnusableSessions is the same for snapshots.
+// UnusableSessions is like [Unusable], for snapshots.
 type UnusableSessions struct{ Why error }
 
-// Save fails.
+// Save always fails.
 func (u UnusableSessions) Save(context.Context, session.Snapshot) error { return u.Why }
 
 // Load finds nothing.

@@ -8,9 +8,8 @@ import (
 	"coder/internal/record/session"
 )
 
-// Sessions wraps a store of snapshots so that one which cannot be written is
-// reported instead of failing: the logs are the truth, and where they cannot be
-// written either the person has been told. Use [NewSessions].
+// Sessions wraps a store of snapshots: it reports a failed save instead of failing. The logs are
+// authoritative, and if they cannot be written either, the user has been warned. Use [NewSessions].
 type Sessions struct {
 	session.Store
 	warn func(error)
@@ -19,12 +18,12 @@ type Sessions struct {
 	failed map[string]error
 }
 
-// NewSessions wraps primary; warn is told of what could not be written.
+// NewSessions wraps primary; warn is called for failed saves.
 func NewSessions(primary session.Store, warn func(error)) *Sessions {
 	return &Sessions{Store: primary, warn: warn, failed: make(map[string]error)}
 }
 
-// Save replaces the snapshot of snap.ID if it can.
+// Save replaces the snapshot of snap.ID, if possible.
 func (s *Sessions) Save(ctx context.Context, snap session.Snapshot) error {
 	err := s.Store.Save(ctx, snap)
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -42,7 +41,7 @@ func (s *Sessions) Save(ctx context.Context, snap session.Snapshot) error {
 	return nil
 }
 
-// Unkept is why a snapshot that was saved last is not what is kept, or nil.
+// Unkept returns why a snapshot's last save failed, or nil.
 func (s *Sessions) Unkept() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,24 +27,24 @@ type claim struct {
 	mu       sync.Mutex // guards the fields below
 	last     uint64
 	logs     [logCount]logFile
-	unsynced []string // folders with names that may not be on the disk
-	broken   error    // why nobody knows any more what is on the disk
-	imported bool     // what is written was not written here first
-	apart    bool     // a mark says that the session went on in memory
+	unsynced []string // folders whose names may not be synced
+	broken   error    // why the state of the disk is unknown
+	imported bool     // what is written comes from elsewhere
+	apart    bool     // marked as continued in memory
 	closed   bool
 }
 
 const logCount = 3
 
-// place is where a log stands among the three.
+// place returns the index of a log among the three.
 func place(l event.Log) int { return int(l) - int(event.Domain) }
 
-// logFile is one log being written. What is beyond size does not count.
+// logFile is one log being written. Bytes beyond size do not count.
 type logFile struct {
 	path  string
 	f     disk.File // nil until first written
 	size  int64
-	end   audit.End // its newest record
+	end   audit.End // newest record
 	dirty bool      // written since the last sync
 }
 
@@ -70,7 +70,7 @@ func (c *claim) append(last uint64, rs []event.Record) error {
 		line, link := audit.Sum(line, b.ends[i].Link)
 		b.ends[i] = audit.End{Seq: r.Seq, Link: link}
 		if b.lines[i] == nil {
-			b.lines[i] = append(line, '\n') // most batches have one line
+			b.lines[i] = append(line, '\n') // most batches have one line per log
 		} else {
 			b.lines[i] = append(append(b.lines[i], line...), '\n')
 		}
@@ -88,7 +88,7 @@ func (c *claim) append(last uint64, rs []event.Record) error {
 			}
 		}
 		if undone := errors.Join(errs...); undone != nil {
-			c.broken = err // what was written may be there or not
+			c.broken = err // what was written may or may not be there
 		}
 		return err
 	}
@@ -97,11 +97,11 @@ func (c *claim) append(last uint64, rs []event.Record) error {
 		c.logs[i].end = b.ends[i]
 	}
 	c.last = rs[len(rs)-1].Seq
-	if b.decided || last == 0 { // that it began here, and how far the logs go, is signed
+	if b.decided || last == 0 { // sign that it began here, and the extent of the logs
 		c.heads.add(c.head(false))
 	}
 	if b.decided {
-		// A mark that the logs are not all is taken away.
+		// The logs are complete again: remove the marks.
 		if c.apart {
 			var errs []error
 			for _, path := range c.heads.marks(c.dir) {
@@ -113,7 +113,7 @@ func (c *claim) append(last uint64, rs []event.Record) error {
 	return nil
 }
 
-// head is how far the logs go now.
+// head returns the current extent of the logs.
 func (c *claim) head(mended bool) audit.Head {
 	h := audit.Head{Seq: c.last, Mended: mended, Imported: c.imported}
 	for i := range c.logs {
@@ -125,14 +125,14 @@ func (c *claim) head(mended bool) audit.Head {
 // batch is what one Append adds to each log.
 type batch struct {
 	lines    [logCount][]byte
-	ends     [logCount]audit.End // of the logs, these lines included
-	first    int                 // the log of the first record
-	decisive bool                // it has to be on the disk before anyone acts on it
-	decided  bool                // it holds a decision or an end, not only calls
+	ends     [logCount]audit.End // of the logs, including these lines
+	first    int                 // log of the first record
+	decisive bool                // must be synced before anyone acts on it
+	decided  bool                // contains a decision or an end, not only calls
 }
 
-// write puts b into the files. The log of the first record comes last: should
-// the process die in between, the others begin after a gap.
+// write writes b to the files. The log of the first record comes last: if the process dies in between,
+// the others begin after a gap.
 func (c *claim) write(b batch) error {
 	for n := range logCount {
 		i := (b.first + 1 + n) % logCount
@@ -143,7 +143,7 @@ func (c *claim) write(b batch) error {
 	if c.fsync == Never || c.fsync == Decisions && !b.decisive {
 		return nil
 	}
-	if err := c.names.Sync(); err != nil { // what the record says is done is on the disk first
+	if err := c.names.Sync(); err != nil { // sync first what the record says is done
 		return err
 	}
 	for i := range c.logs {
@@ -152,7 +152,7 @@ func (c *claim) write(b batch) error {
 			continue
 		}
 		if err := l.f.Sync(); err != nil {
-			c.broken = err // the system may have dropped what it could not write
+			c.broken = err // the system may have dropped unwritten data
 			return err
 		}
 		l.dirty = false
@@ -164,7 +164,7 @@ func (c *claim) write(b batch) error {
 	return err
 }
 
-// renamed notes that there are new names in the session's folder.
+// renamed records that the session's folder has new names.
 func (c *claim) renamed() {
 	if !slices.Contains(c.unsynced, c.dir) {
 		c.unsynced = append(c.unsynced, c.dir)
@@ -216,8 +216,7 @@ func (c *claim) close() error {
 	return errors.Join(append(errs, c.lock.release())...)
 }
 
-// makeDir makes dir, and what it stands in where that is missing. isNew tells
-// that dir itself was not there.
+// makeDir creates dir and its missing parents. isNew reports that dir did not exist.
 func makeDir(d disk.Disk, dir string) (isNew bool, err error) {
 	err = d.Mkdir(dir, dirMode)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,18 +12,18 @@ import (
 	"coder/internal/host/disk"
 )
 
-// Format is the format of the sessions that this program writes. It continues
-// sessions of lower formats and makes them its own; it only reads those of higher ones.
+// Format is the format of sessions that this program writes. It upgrades and continues sessions of lower
+// formats, and only reads those of higher ones.
 //
-// The audit log of format 1 is audit.jsonl. From format 2 on the audit log of
-// format N is audit.N.jsonl, and audit.jsonl is a link to it. Programs that know
-// only format 1 open no log that is a link, so they refuse the session at once,
-// while people and their scripts read audit.jsonl as ever.
+// In format 1 the audit log is audit.jsonl. From format 2 on, the audit log of format N is
+// audit.N.jsonl, and audit.jsonl is a link to it. Programs that only know format 1 open no log that is a
+// link, so they refuse the session immediately, while users and their scripts can still read
+// audit.jsonl.
 const Format = 2
 
 const first = 1 // the format without a number
 
-// Path is where a log of the session lies whose logs are in dir.
+// Path returns the path of a log of the session in dir.
 func Path(dir string, l event.Log) string {
 	if l == event.Audit {
 		return auditPath(dir, FormatOf(dir))
@@ -33,7 +33,7 @@ func Path(dir string, l event.Log) string {
 
 func logPath(dir string, l event.Log) string { return filepath.Join(dir, l.String()+".jsonl") }
 
-// FormatOf is the format of the session whose logs are in dir.
+// FormatOf returns the format of the session in dir.
 func FormatOf(dir string) int {
 	link := logPath(dir, event.Audit)
 	if target, err := os.Readlink(link); err == nil {
@@ -42,13 +42,13 @@ func FormatOf(dir string) int {
 			target == filepath.Base(auditPath(dir, n)) {
 			return n
 		}
-		return first // a link planted there, which nobody follows
+		return first // a planted link, which nothing follows
 	}
 	if _, err := os.Lstat(link); err == nil {
 		return first
 	}
 	if _, err := os.Lstat(auditPath(dir, Format)); err == nil {
-		return Format // the link is gone
+		return Format // the link is missing
 	}
 	return first
 }
@@ -60,8 +60,7 @@ func auditPath(dir string, format int) string {
 	return filepath.Join(dir, fmt.Sprintf("%s.%d.jsonl", event.Audit, format))
 }
 
-// tooNew is the error of writing to a session of a format that only newer programs
-// know, or nil.
+// tooNew returns an error if only newer programs may write to the session, or nil.
 func tooNew(dir, session string) error {
 	n := FormatOf(dir)
 	if n <= Format {
@@ -75,17 +74,16 @@ func tooNew(dir, session string) error {
 	return e
 }
 
-// upgrade makes a claimed session one of [Format]. A file system without links
-// leaves it in the format that it has.
+// upgrade converts a claimed session to [Format]. On a file system without links it keeps its format.
 func (c *claim) upgrade() error {
 	link, own := logPath(c.dir, event.Audit), auditPath(c.dir, Format)
 	old := &c.logs[place(event.Audit)]
 	switch _, err := os.Readlink(link); {
-	case err == nil: // it is of this format, or somebody planted a link, which shows when it is opened
+	case err == nil: // already this format, or a planted link, which is detected on opening
 		return nil
 	case old.path == link:
 		if _, err := os.Lstat(own); err == nil {
-			return nil // both are there: neither may replace the other
+			return nil // both exist: neither may replace the other
 		}
 		if _, err := os.Lstat(link); err == nil {
 			if err := c.disk.Rename(link, own); err != nil {

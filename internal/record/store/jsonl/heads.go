@@ -18,23 +18,22 @@ import (
 	"coder/internal/record/audit"
 )
 
-// Heads keeps how far sessions go, apart from them and signed, so that a log
-// which was cut or written anew is known for it:
+// Heads saves the extent of sessions separately and signed, so that a truncated or rewritten log is
+// detected:
 //
 //	<dir>/<session>-<store>.jsonl   a line whenever something was decided or ended
-//	<dir>/<session>-<store>.apart   the session went on in memory
-//	<dir>/<session>-<store>.whole   the stamps of logs that held to their ends
+//	<dir>/<session>-<store>.apart   the session continued in memory
+//	<dir>/<session>-<store>.whole   the stamps of completely valid logs
 //
-// What cannot be kept there is no reason to stop. The nil Heads keeps nothing.
+// A failure to save there never stops a session. The nil Heads saves nothing.
 type Heads struct {
 	Dir string
-	// Key signs. It is asked for when there is something to sign; without one
-	// nothing is kept.
+	// Key returns the signing key. It is called on the first signature; without a key nothing is saved.
 	Key func() *authkey.Key
 	Now func() time.Time
 }
 
-// of is the heads of the session whose logs are in dir.
+// of returns the heads of the session in dir.
 func (h *Heads) of(dir, session string) *headFile {
 	if h == nil || h.Dir == "" {
 		return &headFile{}
@@ -43,7 +42,7 @@ func (h *Heads) of(dir, session string) *headFile {
 	return &headFile{Heads: h, session: session, logs: dir, base: filepath.Join(h.Dir, fmt.Sprintf("%s-%x", session, store[:6]))}
 }
 
-// Files are those that tell how far the session goes whose logs are in dir.
+// Files returns the files with the heads of the session in dir.
 func (h *Heads) Files(dir string) []string {
 	base := h.of(dir, filepath.Base(dir)).base
 	if base == "" {
@@ -52,18 +51,18 @@ func (h *Heads) Files(dir string) []string {
 	return []string{base + ".jsonl", base + markFile, base + wholeFile}
 }
 
-// headFile is the heads of one session.
+// headFile holds the heads of one session.
 type headFile struct {
 	*Heads
 	session, logs string
 	base          string // of its files; "" if nothing is kept
 	key           *authkey.Key
 	f             *os.File
-	newest        uint64 // the record of the last head
-	off           bool   // it could not be written
+	newest        uint64 // record of the last head
+	off           bool   // writing failed
 }
 
-// headLine is a head as written.
+// headLine is an encoded head.
 type headLine struct {
 	Seq          uint64    `json:"seq"`
 	Events       headEnd   `json:"events,omitzero"`
@@ -83,7 +82,7 @@ type headEnd struct {
 
 const headPurpose = "how far a session goes"
 
-// signed is what the signature of l is of.
+// signed returns the data that l's signature covers.
 func (h *headFile) signed(l headLine) [][]byte {
 	l.Sig = ""
 	return [][]byte{[]byte(h.logs), []byte(h.session), jsonx.Must(l)}
@@ -102,7 +101,7 @@ func (e headEnd) end() (end audit.End) {
 	return end
 }
 
-// add keeps one more head, if that can be done.
+// add saves one more head, if possible.
 func (h *headFile) add(head audit.Head) {
 	if h.base == "" || h.off || head.Seq == h.newest && !head.Mended && !head.Imported {
 		return
@@ -135,7 +134,7 @@ func (h *headFile) write(head audit.Head) (err error) {
 
 var errNoKey = errors.New("no signing key")
 
-// unlock gets the key.
+// unlock obtains the key.
 func (h *headFile) unlock() error {
 	if h.key == nil {
 		h.key = h.Key()
@@ -146,8 +145,8 @@ func (h *headFile) unlock() error {
 	return nil
 }
 
-// all lists the heads that were signed with our key, oldest first, of the last
-// limit bytes of the file; zero for all of it.
+// all returns the heads signed with this user's key, oldest first, from the last limit bytes of the
+// file; zero means all of it.
 func (h *headFile) all(limit int64) ([]audit.Head, error) {
 	if h.base == "" {
 		return nil, nil
@@ -172,7 +171,7 @@ func (h *headFile) all(limit int64) ([]audit.Head, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A line that is not whole or not ours is none
+	// Skip incomplete lines and lines of others.
 	var heads []audit.Head
 
 	for line := range bytes.Lines(text) {
@@ -187,9 +186,9 @@ func (h *headFile) all(limit int64) ([]audit.Head, error) {
 	return heads, nil
 }
 
-const lastHeads = 4 << 10 // holds more than one head
+const lastHeads = 4 << 10 // more than one head's size
 
-// last is the newest head, the zero one if there is none.
+// last returns the newest head, or the zero one.
 func (h *headFile) last() (head audit.Head) {
 	if heads, err := h.all(lastHeads); err == nil && len(heads) > 0 {
 		head = heads[len(heads)-1]
@@ -198,13 +197,13 @@ func (h *headFile) last() (head audit.Head) {
 	return head
 }
 
-// The mark of a session that went on in memory.
+// The mark of a session that continued in memory.
 const (
 	markName = "apart"
 	markFile = "." + markName
 )
 
-// touch makes an empty file that outlives the machine.
+// touch creates an empty file that survives a crash of the machine.
 func touch(d disk.Disk, path string) error {
 	f, err := d.Open(path, os.O_WRONLY|os.O_CREATE, fileMode)
 	if err != nil {
@@ -213,7 +212,7 @@ func touch(d disk.Disk, path string) error {
 	return errors.Join(f.Sync(), f.Close(), disk.SyncDirs(d, filepath.Dir(path)))
 }
 
-// marks names the marks that there are.
+// marks returns the existing marks.
 func (h *headFile) marks(dir string) (paths []string) {
 	all := []string{filepath.Join(dir, markName)}
 	if h.base != "" {
@@ -232,9 +231,9 @@ const (
 	wholePurpose = "logs that hold to their ends"
 )
 
-// wholeLogs is what is kept of logs that held to their ends.
+// wholeLogs is the saved record of completely valid logs.
 type wholeLogs struct {
-	Logs stamps `json:"logs"` // none of one that is short, or was just written
+	Logs stamps `json:"logs"` // zero for a log that is short or recent
 	Sig  string `json:"sig"`
 }
 
@@ -242,8 +241,7 @@ func (h *headFile) signedWhole(logs stamps) [][]byte {
 	return [][]byte{[]byte(h.logs), []byte(h.session), jsonx.Must(logs)}
 }
 
-// whole are the stamps that the logs had when they held to their ends, as far as that
-// was kept.
+// whole returns the saved stamps of the logs when they were completely valid.
 func (h *headFile) whole() stamps {
 	if h.base == "" {
 		return stamps{}
@@ -256,12 +254,11 @@ func (h *headFile) whole() stamps {
 	return w.Logs
 }
 
-// keepWhole keeps these stamps, if that can be done. A file that is not whole itself
-// says nothing.
+// keepWhole saves these stamps, if possible. An incomplete file is ignored.
 func (h *headFile) keepWhole(logs stamps) {
 	if h.base == "" || h.unlock() != nil || os.MkdirAll(h.Dir, dirMode) != nil {
 		return
 	}
 	text := jsonx.Must(wholeLogs{logs, h.key.Sign(wholePurpose, h.signedWhole(logs)...)})
-	_ = os.WriteFile(h.base+wholeFile, text, fileMode) // the logs are checked again without it
+	_ = os.WriteFile(h.base+wholeFile, text, fileMode) // without it the logs are checked again
 }

@@ -1,26 +1,22 @@
-// Package jsonl keeps sessions in files that people can read: one JSON object
-// per line, only ever appended to.
+// Package jsonl saves sessions in human-readable, append-only files: one JSON object per line.
 //
-//	<dir>/<session>/events.jsonl         person and agent
+//	<dir>/<session>/events.jsonl         user and agent
 //	<dir>/<session>/audit.2.jsonl        agent and world; audit.jsonl links to it (see [Format])
 //	<dir>/<session>/conversation.jsonl   agent and model
 //	<dir>/<session>/lock                 who writes now
 //	<dir>/<session>/owner                the same, on a file system without locks
 //	<dir>/<session>/torn-<n>-<log>.jsonl what was torn or damaged, set aside
-//	<dir>/<session>/apart                the session went on in memory
+//	<dir>/<session>/apart                the session continued in memory
 //
-// The three logs are one: their records are numbered together, and what a
-// reader gets is what can be merged without a gap. Every line carries a check of
-// itself and of those before it (see package audit). A writer that dies in the
-// middle of an Append leaves a torn line or a gap; the next [Store.Claim] cuts
-// there, and where a check does not hold, sets aside what it cut, and says so. A
-// record that was acknowledged is never beyond a place where a writer died,
-// nothing is ever deleted, and a session that was never claimed can still be
-// read. How far the logs go is also kept elsewhere, signed: see [Heads].
+// The three logs are one: their records are numbered together, and a reader gets everything that merges
+// without a gap. Every line has a checksum of itself and of the earlier ones (see package audit). A
+// writer that dies during an Append leaves a torn line or a gap. The next [Store.Claim] cuts there, sets
+// aside what it cut if a checksum is invalid, and reports it. An acknowledged record is never beyond a
+// place where a writer died, nothing is ever deleted, and a session that was never claimed can still be
+// read. The extent of the logs is also saved elsewhere, signed: see [Heads].
 //
-// Append is one step for all who stay alive: it takes everything back if it
-// fails half way. After a crash in its midst the session holds none of the
-// records, or the first few of them.
+// Append is atomic for running processes: it undoes everything if it fails. After a crash during Append,
+// the session has none of the records, or the first few.
 package jsonl
 
 import (
@@ -37,92 +33,87 @@ import (
 	"coder/internal/record/audit"
 )
 
-// Fsync says when a write has to reach the disk and not only the file.
+// Fsync says when a write must be synced to disk.
 type Fsync uint8
 
-// The ways to sync.
+// The sync policies.
 const (
 	Decisions Fsync = iota // before anyone acts on a decision: see [event.Decisive]
 	Always                 // after every write
-	Never                  // when the operating system likes to
+	Never                  // whenever the operating system does it
 )
 
-// Options say how a store behaves. The zero value is fine.
+// Options configure a Store. The zero value is valid.
 type Options struct {
 	Fsync Fsync
-	// Now dates a claim, for the person who is refused one, and tells how long ago a log
-	// was written.
+	// Now dates a claim, shown to a user whose claim is refused, and gives the age of a log's last change.
 	Now func() time.Time
-	// Program names this program to that person.
+	// Program is this program's name, shown to that user.
 	Program string
-	// Version is the version of this program. A newer session keeps it, so that older
-	// programs can name the version that reads it.
+	// Version returns this program's version. A newer session records it, so that older programs can name
+	// the version that reads it.
 	Version func() string
-	// Report is told what a Claim found that is not as it was left.
+	// Report is called if Claim finds a problem.
 	Report func(Repair)
-	// Short is told of a session that could be read up to its record last and that
-	// seems to have had more: see [Store.Damage].
+	// Short is called for a session that could be read up to record last but seems to have had more: see
+	// [Store.Damage].
 	Short func(session string, last uint64)
-	// Heads, if set, is where it is kept how far sessions go.
+	// Heads, if set, saves the extent of sessions.
 	Heads *Heads
 	// Names, if set, are synced before any log is.
 	Names *disk.Folders
-	// Disk is what is written to; without it, that of the system.
+	// Disk is the file system to write to; the system's if nil.
 	Disk disk.Disk
 }
 
-// Repair is what was found amiss with a session and what was done about it.
-// What belonged to no whole record, or came after one that is missing, was
-// moved out of the logs.
+// Repair describes problems found in a session and how they were handled. Anything outside complete
+// records, or after a missing one, was moved out of the logs.
 type Repair struct {
 	Session string
-	File    string // where the trouble is: a log, or the folder of all of them
-	Last    uint64 // the newest record that the session still has
-	Known   uint64 // the newest that it is known to have had, if that is more
+	File    string // the affected log, or the folder of all
+	Last    uint64 // the session's newest remaining record
+	Known   uint64 // the newest one it is known to have had, if greater
 	Aside   []Aside
-	// Cut tells that the logs went on with what was not whole, or did not
-	// follow. Torn tells that this was but a line that a process did not live to
-	// finish.
+	// Cut reports that the logs continued with incomplete or non-consecutive data. Torn means that this was
+	// only a line that a dying process did not finish.
 	Cut, Torn bool
-	// Converted tells that line ends were changed, and were changed back.
+	// Converted reports that line ends had been changed, and were changed back.
 	Converted bool
-	// Rewritten tells that records are not those that were signed for.
+	// Rewritten reports that records differ from those signed.
 	Rewritten bool
-	// Earlier lists the records that a program of an earlier version, which knew no
-	// checks, added to a session of a later one.
+	// Earlier lists records without checksums that an earlier version added to a later version's session.
 	Earlier []uint64
-	// Apart tells that the session went on in memory after its last record.
+	// Apart reports that the session continued in memory after its last record.
 	Apart bool
 }
 
 // Lost reports whether the session may lack records that it had.
 func (r Repair) Lost() bool { return r.Cut && !r.Torn || r.Known > 0 || r.Apart }
 
-// Aside is a part of a log that was moved, or a log as it was.
+// Aside is a moved part of a log, or the log as it was.
 type Aside struct {
 	Log   event.Log
 	Bytes int64
-	Path  string // where it is now
+	Path  string // current path
 }
 
-// Permissions: what is said to an agent is nobody else's business.
+// Permissions: conversations with an agent are private.
 const (
 	dirMode  = 0o700
 	fileMode = 0o600
 )
 
-// Store is an [event.Store] over a directory. Use [Open].
+// Store is an [event.Store] in a directory. Use [Open].
 type Store struct {
 	dir string
 	o   Options
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	held  map[string]*claim
-	whole map[string]stamps // of other sessions whose logs held to their ends
+	whole map[string]stamps // of other sessions with completely valid logs
 }
 
-// Open returns the store in dir. It touches nothing: the directory is made
-// with the first claim.
+// Open returns the store in dir. It creates nothing: the first claim creates the directory.
 func Open(dir string, o Options) *Store {
 	if o.Disk == nil {
 		o.Disk = disk.System
@@ -130,8 +121,7 @@ func Open(dir string, o Options) *Store {
 	return &Store{dir: dir, o: o, held: make(map[string]*claim), whole: make(map[string]stamps)}
 }
 
-// Claim locks session for this process, making it if there is none, and mends
-// its logs.
+// Claim locks session for this process, creates it if missing, and repairs its logs.
 func (s *Store) Claim(ctx context.Context, session string) (release func() error, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -167,7 +157,7 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 	if s.o.Version != nil {
 		h.Version = s.o.Version()
 	}
-	h.Host, _ = os.Hostname() // a lock without a host's name is still a lock
+	h.Host, _ = os.Hostname() // the lock is valid without a host name
 	if s.o.Now != nil {
 		h.Since = s.o.Now().UTC()
 	}
@@ -190,7 +180,7 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 	return c, nil
 }
 
-// unread is a session of which nothing is known yet.
+// unread returns a session about which nothing is known yet.
 func (s *Store) unread(session string) *claim {
 	dir := filepath.Join(s.dir, session)
 	c := &claim{session: session, dir: dir, disk: s.o.Disk, fsync: s.o.Fsync, heads: s.o.Heads.of(dir, session), names: s.o.Names}
@@ -206,7 +196,7 @@ func (s *Store) claimed(session string) *claim {
 	return s.held[session]
 }
 
-// Append adds rs to the logs they belong to.
+// Append adds rs to their logs.
 func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -225,8 +215,7 @@ const maxID = 128
 
 var errID = errors.New("a session id is 1 to 128 characters: a-z A-Z, digits, '.', '_', '-', not beginning with '.'")
 
-// checkID makes sure that a session's id is the name of a file in the store
-// and of no other.
+// checkID verifies that a session's id is a valid file name in the store.
 func checkID(id string) error {
 	ok := id != "" && len(id) <= maxID && id[0] != '.'
 	for i := 0; ok && i < len(id); i++ {

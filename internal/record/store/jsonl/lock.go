@@ -17,14 +17,14 @@ import (
 	"coder/internal/host/disk"
 )
 
-// holder is what a lock file says about who holds it.
+// holder is a lock file's information on its holder.
 type holder struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`
 	Since   time.Time `json:"since,omitzero"`
 	Program string    `json:"program,omitempty"`
 	Version string    `json:"version,omitempty"` // of the program that held it last
-	Born    string    `json:"born,omitempty"`    // tells the process from another with the same number
+	Born    string    `json:"born,omitempty"`    // distinguishes processes with the same id
 }
 
 func (h holder) String() string {
@@ -44,8 +44,7 @@ func (h holder) String() string {
 	return s
 }
 
-// gone reports whether the holder is known to have ended. What another machine
-// does nobody knows.
+// gone reports whether the holder has certainly ended. Holders on other machines are unknown.
 func (h holder) gone(me holder) bool {
 	if h.PID == 0 || h.Host != me.Host {
 		return false
@@ -54,7 +53,7 @@ func (h holder) gone(me holder) bool {
 	return err != nil && !errors.Is(err, syscall.EPERM) || h.Born != "" && h.Born != startTime(h.PID)
 }
 
-// startTime is when a process began, as the system counts; "" where it does not say.
+// startTime returns a process's start time in the system's units, or "" if unknown.
 func startTime(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -67,24 +66,22 @@ func startTime(pid int) string {
 	return ""
 }
 
-// A fileLock is held until released, or until the process ends however it ends.
+// A fileLock is held until released, or until the process ends.
 type fileLock struct {
 	f     disk.File
 	disk  disk.Disk
-	by    string // the version of this program
-	owner string // the file that stands for the lock where the system has none
+	by    string // version of this program
+	owner string // the file used as a lock on systems without locks
 }
 
-// takeLock locks dir and leaves a note about who did. used tells that someone
-// held the lock before.
+// takeLock locks dir and records the holder. used reports that someone held the lock before.
 func takeLock(d disk.Disk, dir, session string, me holder) (l *fileLock, used bool, err error) {
 	f, err := d.Open(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
 		return nil, false, err
 	}
 	l = &fileLock{f: f, disk: d, by: me.Version}
-	// What a process that was killed had just started may hold the lock for an
-	// instant longer than the process itself: that is waited for.
+	// A child of a killed process may hold the lock a moment longer than the process: wait for that.
 	err = d.Lock(f)
 	for i := 0; i < lockTries && errors.Is(err, disk.ErrLocked) && readHolder(f).gone(me); i++ {
 		time.Sleep(lockPause)
@@ -93,28 +90,28 @@ func takeLock(d disk.Disk, dir, session string, me holder) (l *fileLock, used bo
 	switch {
 	case errors.Is(err, disk.ErrLocked):
 		err = &event.ClaimedError{Session: session, Holder: readHolder(f).String()}
-	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.ENOLCK): // a file system without locks
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.ENOLCK): // file system without locks
 		err = l.own(filepath.Join(dir, "owner"), session, me)
 	}
-	if err != nil { // others may hold the lock that could not be asked for
+	if err != nil { // others may hold the unsupported lock
 		return nil, false, errors.Join(err, f.Close())
 	}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, false, errors.Join(err, l.release())
 	}
-	_ = writeHolder(f, me, info.Size()) // a note for people; the lock holds without it
+	_ = writeHolder(f, me, info.Size()) // informational; the lock is valid without it
 	return l, info.Size() > 0, nil
 }
 
-// How often a lock is asked for that a process has which is no more.
+// Retries for a lock of a process that has ended.
 const (
 	lockTries = 150
 	lockPause = 20 * time.Millisecond
 )
 
-// own makes the file that stands for the lock, if nobody else has it. One that
-// a process left which is no more is taken away first.
+// own creates the file used as a lock, if nobody else has it. It first removes that of a process that
+// has ended.
 func (l *fileLock) own(path, session string, me holder) error {
 	me.Born = startTime(me.PID)
 	for range 2 {
@@ -154,12 +151,12 @@ func (l *fileLock) release() error {
 		return errors.Join(l.f.Close(), l.disk.Remove(l.owner))
 	}
 	if info, err := l.f.Stat(); err == nil {
-		_ = writeHolder(l.f, holder{Version: l.by}, info.Size()) // a note for people, who are not to think that somebody is here
+		_ = writeHolder(l.f, holder{Version: l.by}, info.Size()) // informational: shows users that nobody is here
 	}
 	return errors.Join(syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN), l.f.Close())
 }
 
-// writeHolder replaces what the file says, which was size bytes long.
+// writeHolder replaces the file's content, which was size bytes long.
 func writeHolder(f disk.File, h holder, size int64) error {
 	note, err := jsonx.JSON(h)
 	if err != nil {
@@ -175,7 +172,7 @@ func writeHolder(f disk.File, h holder, size int64) error {
 	return err
 }
 
-const maxNote = 4 << 10 // no honest lock file is longer
+const maxNote = 4 << 10 // no valid lock file is longer
 
 func readHolder(f disk.File) holder {
 	var h holder
@@ -186,8 +183,7 @@ func readHolder(f disk.File) holder {
 	return h
 }
 
-// InUse reports whether a process works on the session whose logs lie in dir, or
-// may: where it cannot be told it does.
+// InUse reports whether a process works on the session in dir, or may: unknown counts as in use.
 func InUse(dir string) bool {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|disk.NoFollow, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,8 +196,8 @@ func InUse(dir string) bool {
 	return disk.Lock(f.Fd()) != nil
 }
 
-// RemoveLogs removes the logs of a session, which lie in dir, unless a process
-// works on it: then the error is an [event.ClaimedError].
+// RemoveLogs removes the logs in dir, unless a process works on the session: then the error is an
+// [event.ClaimedError].
 func RemoveLogs(dir string) (err error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE|disk.NoFollow, fileMode)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,9 +15,8 @@ import (
 	"coder/internal/record/audit"
 )
 
-// mend finds out how far the session goes, cuts off what lies beyond, and holds
-// what is left against what was signed for. Of a session that nothing was signed for
-// here it is signed that it was found so, not that it was written so.
+// mend determines the extent of the session, cuts off the rest, and compares what remains with the
+// signed heads. A session without a head here is signed as found here, not as written here.
 func (c *claim) mend(ctx context.Context, report func(Repair)) error {
 	m := new(merge)
 	defer m.close()
@@ -43,8 +42,7 @@ func (c *claim) mend(ctx context.Context, report func(Repair)) error {
 	return nil
 }
 
-// examine finds out how far the session goes and what is amiss with it, and changes
-// nothing.
+// examine determines the extent of the session and its problems, without changing anything.
 func (c *claim) examine(ctx context.Context, m *merge) (Repair, error) {
 	head, repair := c.heads.last(), Repair{Session: c.session}
 	for _, l := range event.Logs {
@@ -56,7 +54,7 @@ func (c *claim) examine(ctx context.Context, m *merge) (Repair, error) {
 		return repair, err
 	}
 	repair.Last = c.last
-	// A process that dies leaves one line without an end.
+	// A dying process leaves one incomplete line.
 	beyond, torn := 0, false
 	for _, s := range m.scanners {
 		i := place(s.log)
@@ -81,9 +79,8 @@ func (c *claim) examine(ctx context.Context, m *merge) (Repair, error) {
 	return repair, nil
 }
 
-// Damage is what a Claim would find amiss with a session now. It changes nothing.
-// Of a session that another process writes it may speak too soon: what is amiss with
-// it is so if a second look finds the same.
+// Damage returns the problems that Claim would find now, without changing anything. While another
+// process writes the session, a problem counts only if a second call finds it too.
 func (s *Store) Damage(ctx context.Context, session string) (Repair, error) {
 	if err := checkID(session); err != nil {
 		return Repair{}, err
@@ -97,8 +94,7 @@ func (s *Store) Damage(ctx context.Context, session string) (Repair, error) {
 	return repair, err
 }
 
-// recall goes through the records up to the first gap. Every scanner then
-// stands where its log is to be cut.
+// recall reads the records up to the first gap. Every scanner is then at the position to cut its log.
 func (c *claim) recall(ctx context.Context, m *merge, head audit.Head, repair *Repair) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -137,7 +133,7 @@ func hasNewline(r io.Reader) bool {
 	}
 }
 
-// mendLog makes a log what its whole records are.
+// mendLog reduces a log to its complete records.
 func (c *claim) mendLog(s *scanner, repair *Repair) error {
 	c.logs[place(s.log)].size = s.start
 	if s.f == nil || s.start == s.size && !s.converted {
@@ -172,8 +168,8 @@ func (c *claim) mendLog(s *scanner, repair *Repair) error {
 	return nil
 }
 
-// setAside copies what is about to be cut into the first torn file that is not
-// there yet. It is safe before the log is made shorter.
+// setAside copies what is about to be cut into the first unused torn file. The copy is synced before the
+// log is shortened.
 func (c *claim) setAside(tail io.Reader, log event.Log) (path string, err error) {
 	var f disk.File
 	for n := 1; n == 1 || errors.Is(err, fs.ErrExist); n++ {
@@ -189,7 +185,7 @@ func (c *claim) setAside(tail io.Reader, log event.Log) (path string, err error)
 	return path, nil
 }
 
-// fill writes a file of the session that is not there yet.
+// fill writes a new file of the session.
 func (c *claim) fill(f disk.File, from io.Reader) error {
 	_, err := io.Copy(f, from)
 	if err == nil && c.fsync != Never {
@@ -210,8 +206,7 @@ func (c *claim) shorten(s *scanner) error {
 	return errors.Join(err, f.Close())
 }
 
-// unixLines reads text without its carriage returns: in a log there are none
-// but at the ends of lines.
+// unixLines reads text without carriage returns: in a log they only occur at line ends.
 type unixLines struct {
 	from io.Reader
 	n    int64 // bytes so far

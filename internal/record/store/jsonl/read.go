@@ -12,17 +12,15 @@ import (
 	"coder/internal/host/disk"
 )
 
-// Read yields the records that session held when the reading began, as a
-// stream: it needs memory for the longest line, not for the log. In a session
-// that some other process is writing, or was when it died, it ends before the
-// first record that is not whole.
+// Read yields the records that session had when reading began, as a stream: it needs memory for the
+// longest line, not for the log. If another process is writing the session, or died doing so, Read ends
+// before the first incomplete record.
 func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
 	return s.ReadWhere(ctx, session, after, nil, logs...)
 }
 
-// ReadWhere is Read for those who can tell by the text of a line that they need
-// not know what is in it: only records whose line is wanted are decoded, and
-// yielded. It may ask from several goroutines at once.
+// ReadWhere is Read for callers that can select records by the text of their lines: it only decodes and
+// yields records whose line wants accepts. It may call wants from several goroutines at once.
 func (s *Store) ReadWhere(ctx context.Context, session string, after uint64, wants func(line []byte) bool, logs ...event.Log) iter.Seq2[event.Record, error] {
 	if len(logs) == 0 {
 		logs = event.Logs
@@ -38,9 +36,9 @@ func (s *Store) ReadWhere(ctx context.Context, session string, after uint64, wan
 	}
 }
 
-// read returns an error only if yield has not said to stop. How far a session
-// goes that we hold is known: only the logs asked for are looked at, and what is
-// not whole is an error. Of any other all three logs tell where it ends.
+// read returns an error only while yield wants more. For a session claimed here the extent is known: it
+// reads only the requested logs, and incomplete data is an error. For others all three logs determine
+// the end.
 func (s *Store) read(ctx context.Context, session string, after uint64, wants func([]byte) bool, logs []event.Log, yield func(event.Record, error) bool) error {
 	held := s.claimed(session)
 	var sizes [logCount]int64
@@ -98,11 +96,11 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 	}
 }
 
-// stamps are those of the logs of a session when they held to their ends.
+// stamps are those of a session's logs when completely valid.
 type stamps [logCount]disk.Stamp
 
-// wholeAs are the stamps of the logs of a session when they were last seen to hold to
-// their ends, by this process or an earlier one.
+// wholeAs returns the stamps of a session's logs when they were last completely valid, as seen by this
+// process or an earlier one.
 func (s *Store) wholeAs(session string) stamps {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,11 +112,11 @@ func (s *Store) wholeAs(session string) stamps {
 	return whole
 }
 
-// settled is how long ago a log was changed at least that is known again by its stamp:
-// within what a clock calls the same time it may have been changed once more.
+// settled is the minimum age of a log's last change to trust its stamp: within one clock tick it may
+// have been changed again.
 const settled = 2 * time.Second
 
-// sawWhole keeps in mind that the logs of a session hold to their ends.
+// sawWhole saves that the logs of a session are completely valid.
 func (s *Store) sawWhole(session string, m *merge) {
 	now := time.Now()
 	if s.o.Now != nil {

@@ -18,65 +18,62 @@ import (
 )
 
 const (
-	readAhead  = 64 << 10  // bytes asked of a file at a time, at least, if it has so many
-	chunkBytes = 256 << 10 // about so much of a log is parsed at a time …
-	workers    = 8         // … by at most so many goroutines …
-	workerMin  = 32 << 10  // … if there is so much to do for each
+	readAhead  = 64 << 10  // minimum size of a read, if the file has as much
+	chunkBytes = 256 << 10 // about this much of a log is parsed at a time …
+	workers    = 8         // … by at most this many goroutines …
+	workerMin  = 32 << 10  // … with at least this much for each
 
-	worthKeeping = 64 << 10 // a log of so many bytes is not checked again
+	worthKeeping = 64 << 10 // logs from this size on are not checked again
 )
 
-// scanner goes through the whole records of one log. It holds a chunk of lines
-// at a time, however many there are.
+// scanner reads the complete records of one log. It holds one chunk of lines at a time.
 type scanner struct {
 	log   event.Log
 	view  view
-	f     disk.File // nil if there is no such file
-	in    io.Reader // nil if there is no more to read
-	size  int64     // of the file when it was opened
+	f     disk.File // nil if the file does not exist
+	in    io.Reader // nil at the end of input
+	size  int64     // size of the file when opened
 	stamp disk.Stamp
-	same  bool // every line is as it was when all of them held
+	same  bool // unchanged since all lines were valid
 
-	entry           // the current record; its Seq is zero if there is no more
-	start     int64 // where it begins, or where the last whole one ended
+	entry           // the current record; Seq is zero at the end
+	start     int64 // start of the current record, or end of the last complete one
 	end       int64
-	converted bool // a line so far ended with CRLF
+	converted bool // some line so far ended with CRLF
 
-	chunk   []entry    // what comes next
-	entries []entry    // chunk as a whole, to be used again
+	chunk   []entry    // the next entries
+	entries []entry    // the whole chunk, for reuse
 	data    []byte     // the lines of chunk
-	rest    []byte     // what was read beyond them
+	rest    []byte     // data read after them
 	link    audit.Link // after the last line of chunk
-	checked bool       // that line carries a check
+	checked bool       // the last line of chunk has a checksum
 }
 
 // entry is one line.
 type entry struct {
-	line    []byte // without its end
-	long    int    // in bytes, with its end
+	line    []byte // without its line end
+	long    int    // length with its line end
 	prev    audit.Link
-	odd     bool         // it carries no check, though lines before it do
-	changed bool         // its check does not hold
-	seq     uint64       // zero if it is no record
-	record  event.Record // if it was to be decoded
-	passed  bool         // nobody wants to know what it says
+	odd     bool         // has no checksum, though earlier lines have
+	changed bool         // its checksum is invalid
+	seq     uint64       // zero if it is not a record
+	record  event.Record // if decoded
+	passed  bool         // its content is not wanted
 }
 
-// view is what is wanted of a log. The zero view is of the whole log, with
-// nothing decoded.
+// view selects what to read of a log. The zero view is the whole log, without decoding.
 type view struct {
 	decode bool   // decode records …
 	after  uint64 // … newer than this
-	limit  int64  // look at so many bytes only; zero for all of them
-	// wants, if set, reports whether a record is to be decoded by its line.
+	limit  int64  // bytes to read; zero for all
+	// wants, if set, reports whether to decode the record in a line.
 	wants func(line []byte) bool
-	// whole, if set, is the stamp of the log when every line of it held: they are not
-	// checked again as long as it is the same.
+	// whole, if set, returns the stamp of the log when all lines were valid: with the same stamp, they are
+	// not checked again.
 	whole func() disk.Stamp
 }
 
-// openScanner opens a log and stands before its first record. A log never
-// written has none.
+// openScanner opens a log before its first record. A missing log has none.
 func openScanner(d disk.Disk, dir string, log event.Log, v view) (*scanner, error) {
 	s := &scanner{log: log, view: v, link: audit.First(log)}
 	f, err := d.Open(Path(dir, log), os.O_RDONLY, 0)
@@ -102,8 +99,8 @@ func openScanner(d disk.Disk, dir string, log event.Log, v view) (*scanner, erro
 	return s, nil
 }
 
-// next moves to the next record. It comes to its end at the first line that is
-// torn, broken, other than it was written, or not newer than the one before it.
+// next advances to the next record. It ends at the first line that is torn, invalid, changed, or not
+// newer than the previous one.
 func (s *scanner) next() error {
 	before := s.seq
 	s.start, s.entry = s.end, entry{}
@@ -122,8 +119,8 @@ func (s *scanner) next() error {
 	return nil
 }
 
-// fill reads and parses the next lines. There are none at the end of the log,
-// and where a line does not end or does not begin as a record does.
+// fill reads and parses the next lines. It finds none at the end of the log, and at a line that has no
+// end or does not begin like a record.
 func (s *scanner) fill() error {
 	if s.in == nil {
 		return nil
@@ -137,7 +134,7 @@ func (s *scanner) fill() error {
 	s.chunk = s.entries
 	begin := 0
 	for i, end := range ends {
-		// Line ends that somebody changed are no part of it.
+		// Ignore changed line ends.
 		text := s.data[begin:end]
 		line := bytes.TrimSuffix(text[:len(text)-1], []byte("\r"))
 		_, _, checked := event.CutSum(line)
@@ -150,8 +147,8 @@ func (s *scanner) fill() error {
 	return nil
 }
 
-// readLines makes data the next lines, and says where each ends. That garbage is no
-// line shows in its first byte, so it is not held in memory.
+// readLines fills data with the next lines and returns where each ends. Garbage shows in its first byte,
+// so it is not loaded into memory.
 func (s *scanner) readLines() (ends []int, err error) {
 	s.data = append(s.data[:0], s.rest...)
 	begin, searched := 0, 0
@@ -180,8 +177,7 @@ func (s *scanner) readLines() (ends []int, err error) {
 	return ends, nil
 }
 
-// parseAll parses the chunk, side by side if it is long, and returns when all
-// is done.
+// parseAll parses the chunk, concurrently if it is long, and waits for the result.
 func (s *scanner) parseAll() {
 	n := min(len(s.data)/workerMin, workers, runtime.GOMAXPROCS(0), len(s.chunk))
 	if n < 2 {
@@ -193,7 +189,7 @@ func (s *scanner) parseAll() {
 		}
 		wg.Wait()
 	}
-	// Lines whose checks were taken off are not what the next line follows.
+	// Lines whose checksums were removed are not what the next line follows.
 	for i := len(s.chunk) - 1; i > 0; i-- {
 		if s.chunk[i].changed && s.chunk[i-1].odd {
 			s.chunk[i-1].seq, s.chunk[i-1].changed = 0, true
@@ -201,8 +197,7 @@ func (s *scanner) parseAll() {
 	}
 }
 
-// parse goes through each line once where it can: after a record that was
-// wanted come only wanted ones.
+// parse parses each line once if possible: after a wanted record all others are wanted too.
 func (s *scanner) parse(entries []entry) {
 	wanted := s.view.decode && s.view.after == 0
 	var checker audit.Checker
@@ -230,13 +225,13 @@ func (s *scanner) parse(entries []entry) {
 	}
 }
 
-// more reports whether the log goes on after the last record.
+// more reports whether the log continues after the last record.
 func (s *scanner) more() bool { return s.f != nil && s.start < s.size }
 
-// merge goes through the records of several logs in the order of their Seqs.
+// merge reads the records of several logs in the order of their Seqs.
 type merge struct {
 	scanners []*scanner
-	current  *scanner // the one with the record shown last, which it still has
+	current  *scanner // the scanner with the last returned record
 }
 
 func (m *merge) open(d disk.Disk, dir string, log event.Log, v view) error {
@@ -256,11 +251,11 @@ func (m *merge) close() {
 	}
 }
 
-// more reports whether a log goes on after the last record.
+// more reports whether a log continues after the last record.
 func (m *merge) more() bool { return slices.ContainsFunc(m.scanners, (*scanner).more) }
 
-// next returns the scanner that has the next record, or nil at the end. The
-// record is there until next is called again.
+// next returns the scanner with the next record, or nil at the end. The record is valid until the next
+// call.
 func (m *merge) next() (*scanner, error) {
 	if m.current != nil {
 		if err := m.current.next(); err != nil {

@@ -22,26 +22,23 @@ import (
 	"coder/internal/record/session"
 )
 
-// Sessions is a [session.Store] of one file per session, <dir>/<id>.json. Use
-// [OpenSessions].
+// Sessions is a [session.Store] with one file per session, <dir>/<id>.json. Use [OpenSessions].
 //
-// A file holds one JSON object with a line for each message, tool and note: it
-// can be searched with grep and compared with diff, and costs little more than
-// the words in it. What a list shows comes first and the messages come last,
-// so that a list reads the beginning of each file only.
+// A file is one JSON object with a line for each message, tool and note: it works with grep and diff,
+// and is little larger than its text. The fields for lists come first and the messages last, so that a
+// list reads only the start of each file.
 type Sessions struct {
 	dir     string
 	fsync   Fsync
 	disk    disk.Disk
-	mu      sync.Mutex        // one Save at a time; guards the fields below
-	known   map[string]bool   // snapshots that are ours to replace
-	last    *layout           // of the file that was written last, or nil
+	mu      sync.Mutex        // serialises Save; guards the fields below
+	known   map[string]bool   // snapshots that may be replaced
+	last    *layout           // layout of the last written file, or nil
 	encoded []json.RawMessage // messages known to be JSON
 }
 
-// OpenSessions returns the snapshots in dir. It touches nothing: the directory
-// is made with the first snapshot. A snapshot can be made again from the logs,
-// so it is synced to the disk only if fsync is [Always].
+// OpenSessions returns the snapshots in dir. It creates nothing: the first snapshot creates the
+// directory. A snapshot can be rebuilt from the logs, so it is only synced to disk if fsync is [Always].
 func OpenSessions(dir string, fsync Fsync) *Sessions {
 	return &Sessions{dir: dir, fsync: fsync, disk: disk.System, known: make(map[string]bool)}
 }
@@ -54,14 +51,13 @@ func (ss *Sessions) On(d disk.Disk) *Sessions {
 
 const extension = ".json"
 
-// maxSnapshot is the largest snapshot that is read.
+// maxSnapshot is the size limit for reading a snapshot.
 const maxSnapshot = 1 << 30
 
 func (ss *Sessions) path(id string) string { return filepath.Join(ss.dir, id+extension) }
 
-// Save writes the snapshot beside the old one and then puts it in its place, or
-// adds to a long one what is new. One that knows more than the new one is kept:
-// see [Sessions.spare].
+// Save writes the snapshot to a new file and renames it, or appends to a long one. If the old one has
+// more records, Save keeps it: see [Sessions.spare].
 func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -123,8 +119,8 @@ func (ss *Sessions) replace(s session.Snapshot) error {
 	return nil
 }
 
-// lock has the directory for ourselves: what others write is whole, and stays
-// what it is, until we have written ours. It is made if it is missing.
+// lock locks the directory, and creates it if missing: other writers' files are complete and do not
+// change until this one is written.
 func (ss *Sessions) lock() (release func(), err error) {
 	release, err = atomicfile.Lock(ss.dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +132,7 @@ func (ss *Sessions) lock() (release func(), err error) {
 	return atomicfile.Lock(ss.dir)
 }
 
-// Load reads the snapshot of id.
+// Load returns the snapshot of id.
 func (ss *Sessions) Load(ctx context.Context, id string) (session.Snapshot, error) {
 	if err := ctx.Err(); err != nil {
 		return session.Snapshot{}, err
@@ -155,11 +151,11 @@ func (ss *Sessions) Load(ctx context.Context, id string) (session.Snapshot, erro
 		case try == readTries || !errors.Is(err, ErrTorn):
 			return session.Snapshot{}, fmt.Errorf("load session %s: %w", id, err)
 		}
-		time.Sleep(readPause) // it may be being written
+		time.Sleep(readPause) // a write may be in progress
 	}
 }
 
-// How often, and after what time, a file that is not whole is read again.
+// Retries and pause for reading an incomplete file.
 const (
 	readTries = 5
 	readPause = 5 * time.Millisecond
@@ -180,10 +176,9 @@ func (ss *Sessions) load(id string) (session.Snapshot, error) {
 	return s.Snapshot, verify(s.Snapshot, s.Check)
 }
 
-// List reads the beginning of every file, then yields the heads, last updated
-// first, and after them the files that could not be read. It does not go by
-// the ids, which people may choose, nor by the files' times, which change when
-// files are copied.
+// List reads the start of every file, then yields the heads, last updated first, followed by the files
+// that could not be read. It does not use the ids, which users may choose, nor the files' times, which
+// change on copying.
 func (ss *Sessions) List(ctx context.Context) iter.Seq2[session.Head, error] {
 	return func(yield func(session.Head, error) bool) {
 		heads, broken, err := ss.heads(ctx)
@@ -230,7 +225,7 @@ func (ss *Sessions) heads(ctx context.Context) (heads []session.Head, broken []e
 	return heads, broken, err
 }
 
-// readHead reads a file as far as its head goes.
+// readHead reads a file up to the end of its head.
 func (ss *Sessions) readHead(id string) (h session.Head, err error) {
 	f, err := repofile.Below(ss.dir).Open(id + extension)
 	if err != nil {
@@ -244,7 +239,7 @@ func (ss *Sessions) readHead(id string) (h session.Head, err error) {
 	return h, nil
 }
 
-// decodeFields reads an object as far as it takes to have all fields.
+// decodeFields reads an object until it has all fields.
 func decodeFields(from io.Reader, fields map[string]any) error {
 	d := json.NewDecoder(from)
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

@@ -15,9 +15,8 @@ import (
 	"coder/internal/record/session"
 )
 
-// spare keeps a snapshot that is about to be replaced by s, under another name,
-// if it knows more than s does: then the logs that s was made from have lost
-// something. What this process saved itself need not be looked at.
+// spare saves a snapshot that s is about to replace under another name, if it has more records than s:
+// then the logs behind s have lost something. It skips snapshots that this process saved.
 func (ss *Sessions) spare(s session.Snapshot) error {
 	if ss.known[s.ID] && !s.Observed {
 		return nil
@@ -26,10 +25,10 @@ func (ss *Sessions) spare(s session.Snapshot) error {
 	var unreadable *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ELOOP):
-		return nil // a link is replaced, and what it leads to left alone
+		return nil // a link is replaced, and its target unchanged
 	case errors.As(err, &unreadable):
 		return err
-	case err != nil: // it is no snapshot any more, but may hold words of one
+	case err != nil: // no longer a valid snapshot, but it may contain text of one
 		return ss.disk.Rename(ss.path(s.ID), ss.path(s.ID)+".damaged")
 	case at <= s.At:
 		return nil
@@ -53,21 +52,19 @@ func (ss *Sessions) spare(s session.Snapshot) error {
 		case errors.Is(err, fs.ErrNotExist):
 			return ss.disk.Rename(ss.path(s.ID), ss.path(name))
 		case err == nil && kept == at:
-			return nil // it is this one
+			return nil // the same snapshot
 		}
 	}
 }
 
-// errNewer reports that the snapshot there is knows more than one made by
-// somebody who only looks on.
+// errNewer reports that the existing snapshot is newer than an observer's.
 var errNewer = errors.New("the session file is newer")
 
-// BeforeDamage is the id under which the snapshot of a session is kept that
-// knew more than its logs.
+// BeforeDamage returns the id under which the snapshot of a session with more records than its logs is
+// saved.
 func BeforeDamage(id string) string { return id + "-before-damage" }
 
-// At is the number of the newest record that the snapshot of id was made from;
-// zero if there is none that can be read.
+// At returns the newest record in the snapshot of id, or zero if it cannot be read.
 func (ss *Sessions) At(id string) uint64 {
 	if checkID(id) != nil {
 		return 0
@@ -79,7 +76,7 @@ func (ss *Sessions) At(id string) uint64 {
 	return at
 }
 
-// readAt reads a snapshot as far as the number of its newest record.
+// readAt reads a snapshot up to the number of its newest record.
 func readAt(path string) (at uint64, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|disk.NoFollow, 0)
 	if err != nil {
@@ -90,7 +87,7 @@ func readAt(path string) (at uint64, err error) {
 	return at, err
 }
 
-// withoutSystem drops the system text, which is said anew when it differs.
+// withoutSystem removes the system message, which is added again when it differs.
 func withoutSystem(ms []json.RawMessage) []json.RawMessage {
 	if len(ms) > 0 && bytes.HasPrefix(ms[0], []byte(`{"role":"system"`)) {
 		return ms[1:]

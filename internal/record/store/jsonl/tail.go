@@ -17,30 +17,27 @@ import (
 	"coder/internal/record/session"
 )
 
-// A session's file is replaced whole as long as it is small. Beyond wholeUpTo it
-// is written anew only now and then, with room to grow in it, and what a turn
-// adds is written into that room: a long session costs what is new.
+// A small session file is replaced as a whole. Beyond wholeUpTo it is rewritten only occasionally, with
+// spare room, and new data is written into that room: the cost of a long session depends only on what is
+// new.
 //
-// Whoever stops in the middle of that leaves a file that is neither the old nor
-// the new one. It is known by its check, which stands at its end and says up to
-// which record, and with which content, the file was whole.
+// A crash during such a write leaves a mixture of old and new. The checksum at the end of the file
+// reveals it, because it states the record and content up to which the file was complete.
 const (
 	wholeUpTo = 64 << 10
 	headRoom  = 256
-	listRoom  = 4 << 10 // and as much again as the list has already
-	frameSize = 256     // at most, of what stands between the parts
+	listRoom  = 4 << 10 // plus as much as the list already has
+	frameSize = 256     // upper limit for the text between the parts
 )
 
-// ErrTorn is the error of a session file that was not written to its end. It can
-// be made again from the logs.
+// ErrTorn reports an incompletely written session file. It can be rebuilt from the logs.
 var ErrTorn = errors.New("the session file is incomplete")
 
-// layout is a session file as it was written last: where its parts lie, and what
-// they hold.
+// layout describes the last written session file: the position and content of its parts.
 type layout struct {
 	id    string
 	info  fs.FileInfo
-	fixed uint32 // sum of what does not change: the tools
+	fixed uint32 // checksum of what does not change: the tools
 	head  part
 	local list
 	notes list
@@ -48,10 +45,10 @@ type layout struct {
 	size  int64
 }
 
-// part is a stretch of a file and how much of it is used.
+// part is a range of a file and how much of it is used.
 type part struct{ from, used, room int64 }
 
-// list is an array with a line for each of its elements, and what each sums up to.
+// list is an array with one line per element, and the checksums of the elements.
 type list struct {
 	part
 	sums []uint32
@@ -68,8 +65,8 @@ type content struct {
 	at                 uint64
 }
 
-// encodeSnapshot makes the lines of a file. Messages that were encoded before, for
-// the snapshot that is saved again and again, need not be looked at.
+// encodeSnapshot encodes a snapshot as the lines of a file. It does not check messages encoded in an
+// earlier save again.
 func encodeSnapshot(s session.Snapshot, before []json.RawMessage) (c content, err error) {
 	c.id, c.at = s.ID, s.At
 	var head bytes.Buffer
@@ -105,7 +102,7 @@ func encodeSnapshot(s session.Snapshot, before []json.RawMessage) (c content, er
 	return c, err
 }
 
-// lines are values as JSON, on a line each.
+// lines encodes values as JSON, one per line.
 func lines[T any](vs []T) (all [][]byte, err error) {
 	all = make([][]byte, 0, len(vs))
 	for _, v := range vs {
@@ -118,8 +115,8 @@ func lines[T any](vs []T) (all [][]byte, err error) {
 	return all, nil
 }
 
-// rawLines is lines for what is JSON already: it stays as it is if it stands on
-// one line. What is known to be JSON is not checked again.
+// rawLines is lines for values that are already JSON: they stay unchanged if they are on one line. It
+// does not check known ones again.
 func rawLines(vs, known []json.RawMessage) (all [][]byte, err error) {
 	all = make([][]byte, 0, len(vs))
 	for i, v := range vs {
@@ -134,7 +131,7 @@ func rawLines(vs, known []json.RawMessage) (all [][]byte, err error) {
 	return all, nil
 }
 
-// size is how long the inside of an array is.
+// size returns the length of an array's content.
 func size(all [][]byte) (n int) {
 	for _, line := range all {
 		n += len(line) + len(",\n")
@@ -142,7 +139,7 @@ func size(all [][]byte) (n int) {
 	return n
 }
 
-// joined is the inside of an array.
+// joined returns the content of an array.
 func joined(all [][]byte) []byte {
 	var b bytes.Buffer
 	b.Grow(size(all))
@@ -167,8 +164,7 @@ func sums(all [][]byte) (sums []uint32) {
 	return sums
 }
 
-// check is what stands at the end of a file: the record up to which it goes, and
-// what it sums up to.
+// check returns the end mark of a file: the newest record in it, and the checksums of its content.
 func check(at uint64, fixed uint32, parts ...[]uint32) string {
 	sum := crc32.New(castagnoli())
 	for _, p := range append([][]uint32{{fixed}}, parts...) {
@@ -180,7 +176,7 @@ func check(at uint64, fixed uint32, parts ...[]uint32) string {
 	return fmt.Sprintf("%d-%08x", at, sum.Sum32())
 }
 
-// whole is the file, with room in it if it is long, and its layout.
+// whole returns the complete file, with spare room if it is long, and its layout.
 func (c content) whole() ([]byte, layout) {
 	l := layout{id: c.id, fixed: c.toolSum}
 	length := len(c.head) + len(c.tools) + size(c.local) + size(c.notes) + size(c.msgs) + frameSize
@@ -229,14 +225,14 @@ func (l *layout) end(at uint64) string {
 	return fmt.Sprintf("],\n\"check\": %q\n}\n", check(at, l.fixed, l.local.sums, l.notes.sums, l.msgs.sums))
 }
 
-// write is some bytes and where they go.
+// write is data and its position.
 type write struct {
 	at   int64
 	text []byte
 }
 
-// grow works out what has to be written to make of the file that l describes the
-// one that c is, as layout next. It is not ok if that cannot be done in place.
+// grow computes the writes that turn the file described by l into c, with layout next. ok is false if
+// that is not possible in place.
 func (l *layout) grow(c content) (writes []write, next layout, ok bool) {
 	next = *l
 	if c.id != l.id || c.toolSum != l.fixed || int64(len(c.head)) > l.head.room {
@@ -265,8 +261,7 @@ func (l *layout) grow(c content) (writes []write, next layout, ok bool) {
 	return append(writes, last), next, true
 }
 
-// add takes in that a list has become all, and returns the text that is new. It
-// is not ok if what was there before is different.
+// add extends the list to all, and returns the new text. ok is false if the earlier elements differ.
 func (p *list) add(all [][]byte) (more []byte, ok bool) {
 	now := sums(all)
 	if len(now) < len(p.sums) || !slices.Equal(now[:len(p.sums)], p.sums) {
@@ -280,8 +275,8 @@ func (p *list) add(all [][]byte) (more []byte, ok bool) {
 	return more, true
 }
 
-// append writes what is new into the file, the head first: as long as it says
-// something else than the end, the file is not whole.
+// append writes new data into the file, the head first: while head and end differ, the file is
+// incomplete.
 func (ss *Sessions) append(c content) (done bool, err error) {
 	l := ss.last
 	if l == nil || l.size < wholeUpTo {
@@ -295,7 +290,7 @@ func (ss *Sessions) append(c content) (done bool, err error) {
 	if !ok {
 		return false, nil
 	}
-	ss.last = nil // until all is well
+	ss.last = nil // until the write succeeds
 	f, err := ss.disk.Open(path, os.O_WRONLY, fileMode)
 	if err != nil {
 		return false, err
@@ -321,11 +316,10 @@ func (ss *Sessions) append(c content) (done bool, err error) {
 	return true, nil
 }
 
-// Torn reports whether a file is known not to be whole, by its beginning and its
-// end alone.
+// Torn reports whether a file is incomplete, judging by its start and end alone.
 func (ss *Sessions) Torn(id string) bool {
 	if info, err := os.Lstat(ss.path(id)); err != nil || info.Mode().IsRegular() && info.Size() < wholeUpTo {
-		return false // it was put in place whole
+		return false // renamed into place as a whole
 	}
 	open, err := repofile.Below(ss.dir).Open(id + extension)
 	if err != nil {
@@ -343,7 +337,7 @@ func (ss *Sessions) Torn(id string) bool {
 	}
 	i := bytes.LastIndex(tail, []byte("\n\"check\": \""))
 	if i < 0 {
-		return bytes.IndexByte(tail, 0) >= 0 // an older one has none
+		return bytes.IndexByte(tail, 0) >= 0 // an older file has none
 	}
 	var at, head uint64
 	var sum uint32
@@ -360,14 +354,13 @@ func (ss *Sessions) Torn(id string) bool {
 	return err != nil || head != at
 }
 
-// How far the end of a file may begin before it ends, and its head go on.
+// Limits for the length of a file's end and head.
 const (
 	maxEnd  = 64
 	maxHead = 64 << 10
 )
 
-// verify compares a snapshot that was read with its check. Files without one are
-// taken as they are.
+// verify compares a loaded snapshot with its checksum. It accepts files without one.
 func verify(s session.Snapshot, want string) error {
 	if want == "" {
 		return nil

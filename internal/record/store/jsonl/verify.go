@@ -14,9 +14,8 @@ import (
 	"coder/internal/record/audit"
 )
 
-// Verify checks that the logs of session are what was written: see
-// [audit.Verify]. A session that is being written may be ahead of its heads, so
-// those are read first.
+// Verify checks that the logs of session are unchanged: see [audit.Verify]. A session in use may be
+// ahead of its heads, so it reads the heads first.
 func (s *Store) Verify(session string) (audit.Report, error) {
 	if err := checkID(session); err != nil {
 		return audit.Report{}, err
@@ -42,8 +41,8 @@ func (s *Store) Verify(session string) (audit.Report, error) {
 	return audit.Verify(sources, heads)
 }
 
-// MarkImported notes that what is written into session while it is claimed comes from
-// elsewhere, so that nobody takes it for what was done here.
+// MarkImported records that what is written into the claimed session comes from elsewhere and was not
+// done here.
 func (s *Store) MarkImported(session string) {
 	if c := s.claimed(session); c != nil {
 		c.mu.Lock()
@@ -53,9 +52,9 @@ func (s *Store) MarkImported(session string) {
 	}
 }
 
-// MarkApart notes that session goes on in memory from here on, so that nobody
-// takes its logs for all that happened. The mark goes away when the logs are
-// complete again, or when a later process has settled what they leave open.
+// MarkApart records that session continues in memory from here on, so that its logs are known to be
+// incomplete. The mark is removed when the logs are complete again, or when a later process has settled
+// their open calls.
 func (s *Store) MarkApart(session string) error {
 	if err := checkID(session); err != nil {
 		return err
@@ -70,7 +69,7 @@ func (s *Store) MarkApart(session string) error {
 	if err == nil || heads.base == "" {
 		return err
 	}
-	// It lies with the heads where it cannot lie beside the logs.
+	// The mark goes beside the heads if it cannot go beside the logs.
 	if other := os.MkdirAll(heads.Dir, dirMode); other != nil {
 		return errors.Join(err, other)
 	}

@@ -1,6 +1,5 @@
-// Package mem keeps sessions in memory, with the same promises as the stores
-// on disk save the one of outliving the process. It serves tests and runs that
-// are to leave nothing behind.
+// Package mem saves sessions in memory, with the same guarantees as the stores on disk except that they
+// end with the process. It serves tests and runs that leave nothing behind.
 package mem
 
 import (
@@ -21,7 +20,7 @@ type Store struct {
 
 type log struct {
 	claimed bool
-	records []event.Record // only ever appended to, so readers may share it
+	records []event.Record // append-only, so readers may share it
 }
 
 // Claim makes the caller the only writer of session in this process.
@@ -67,10 +66,10 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 	return nil
 }
 
-// Read yields what session held when the reading began.
+// Read yields the records that session had when reading began.
 func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
 	return func(yield func(event.Record, error) bool) {
-		// Seqs are the records' places: the first is 1, without gaps.
+		// Seqs are positions: the first is 1, without gaps.
 		var newer []event.Record
 		s.mu.Lock()
 		if l := s.sessions[session]; l != nil && after < l.newest() {

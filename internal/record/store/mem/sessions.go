@@ -12,8 +12,8 @@ import (
 	"coder/internal/record/session"
 )
 
-// Sessions is a [session.Store]. The zero value is empty and ready to use.
-// Snapshots are kept as given: neither side may change one afterwards.
+// Sessions is a [session.Store] in memory. The zero value is empty and ready to use. Snapshots are
+// stored without a copy: neither side may change one afterwards.
 type Sessions struct {
 	mu   sync.Mutex // guards byID
 	byID map[string]session.Snapshot

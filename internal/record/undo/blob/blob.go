@@ -1,13 +1,11 @@
-// Package blob keeps contents under their SHA-256, each once, compressed where
-// that helps:
+// Package blob stores contents under their SHA-256, each once, compressed where that helps:
 //
 //	<dir>/objects/ab/cdef…   one byte that says how, then the content
 //	<dir>/tmp                contents being written
 //
-// A content is put in with [Store.Put] and is safe after [Store.Commit]: then it
-// outlives the machine. What is read is checked against its name. A store never
-// grows beyond its quota; what has not been of use for longest goes first, and
-// only when [Store.Prune] is called. Several processes may use one store.
+// [Store.Put] adds a content and [Store.Commit] makes it durable: it then survives a crash of the
+// machine. Reads are verified against the name. A store never exceeds its quota; [Store.Prune] removes
+// the least recently used contents, and only when called. Several processes may share a store.
 package blob
 
 import (
@@ -34,46 +32,44 @@ import (
 	"coder/internal/host/disk"
 )
 
-// DefaultQuota is how many bytes a store may take up on the disk.
+// DefaultQuota is the default limit for a store on disk, in bytes.
 const DefaultQuota = 1 << 30
 
-// ErrFull is the error of putting more into a store than its quota allows.
+// ErrFull reports that a store's quota is exceeded.
 var ErrFull = errors.New("the store of saved contents is full")
 
-// ErrDamaged is the error of reading a content that is not the one that was put in.
+// ErrDamaged reports that a stored content has changed.
 var ErrDamaged = errors.New("saved content is damaged")
 
-// Options say how a store behaves. The zero value is fine.
+// Options configure a Store. The zero value is valid.
 type Options struct {
-	Quota  int64            // bytes on the disk; zero means [DefaultQuota]
-	NoSync bool             // do not wait for the disk
-	Now    func() time.Time // tells when a content was last of use; without it, when it was written
+	Quota  int64            // bytes on disk; zero means [DefaultQuota]
+	NoSync bool             // do not sync to disk
+	Now    func() time.Time // dates the last use of a content; if nil, the time of writing counts
 
-	// On, if set, is what the store writes to instead of [Below].
+	// On, if set, replaces [Below] for writes.
 	On func(*os.Root) disk.Disk
 }
 
-// Store is a store of contents. It is safe for concurrent use.
+// Store is a content-addressed store. It is safe for concurrent use.
 type Store struct {
 	dir string
 	o   Options
 
 	mu      sync.Mutex        // guards the fields below
 	root    *os.Root          // nil until first needed
-	out     disk.Disk         // the same, to write to
-	held    *os.File          // the directory of temporary files, from the first one on
+	out     disk.Disk         // root, for writes
+	held    *os.File          // lock on the directory of temporary files
 	total   int64             // bytes in objects
-	known   bool              // total has been measured
-	folders map[string]bool   // those of objects that were seen; another process may have made more
+	known   bool              // total has been computed
+	folders map[string]bool   // known folders of objects; another process may have created more
 	pending map[string]string // hash → temporary file, written but not committed
-	// used are the hashes asked for since the last commit, and those asked for
-	// before it since the one before. They are never pruned: whoever asked may
-	// not have put them on record yet.
+	// used are the hashes requested since the last commit, and between the two before. They are never
+	// pruned, since the caller may not have recorded them yet.
 	used [2]map[string]bool
 }
 
-// Open returns the store in dir. It touches nothing: the directory is made
-// when there is something to put into it.
+// Open returns the store in dir. It creates nothing: the first content creates the directory.
 func Open(dir string, o Options) *Store {
 	if o.Quota <= 0 {
 		o.Quota = DefaultQuota
@@ -87,35 +83,34 @@ func Open(dir string, o Options) *Store {
 const (
 	objects   = "objects"
 	temporary = "tmp"
-	dirMode   = 0o700 // what is kept may be secret
+	dirMode   = 0o700 // contents may be secret
 	fileMode  = 0o600
 
-	packMin = 4 << 10     // smaller contents take a block whatever we do
-	probe   = 64 << 10    // of a content, to see whether packing helps
-	stale   = time.Hour   // after which a temporary file belongs to nobody
-	recent  = time.Minute // a blob used within that time is not marked again
-	ignore  = "*\n"       // a .gitignore that ignores all, itself included
-	syncers = 8           // files synced at a time
+	packMin = 4 << 10     // smaller contents take a block anyway
+	probe   = 64 << 10    // bytes compressed as a sample
+	stale   = time.Hour   // age at which a temporary file counts as abandoned
+	recent  = time.Minute // a blob used this recently is not marked again
+	ignore  = "*\n"       // a .gitignore that ignores everything, including itself
+	syncers = 8           // files synced concurrently
 
-	manyFiles = 64        // from where on the whole file system is synced at once
-	plain     = byte('r') // the content follows as it is
+	manyFiles = 64        // number of files from which to sync the whole file system
+	plain     = byte('r') // the content follows uncompressed
 	packed    = byte('z') // the content follows deflated
 )
 
-// place is where a blob lies below the store's directory.
+// place returns the path of a blob below the store's directory.
 func (s *Store) place(hash string) string {
 	return path.Join(objects, hash[:2], hash[2:])
 }
 
-// IsHash reports whether name is one that Put gives.
+// IsHash reports whether name has the form of a hash from Put.
 func IsHash(name string) bool {
 	_, err := hex.DecodeString(name)
 	return err == nil && len(name) == 2*sha256.Size
 }
 
-// Put keeps what content holds, from its beginning, and returns its hash. If it
-// is there already nothing is written. The error is [ErrFull] if it would take
-// the store beyond its quota.
+// Put saves content, read from its start, and returns its hash. It writes nothing if the store has it.
+// The error is [ErrFull] if it would exceed the store's quota.
 func (s *Store) Put(content io.ReadSeeker) (string, error) {
 	hash, err := Digest(content)
 	if err != nil {
@@ -134,8 +129,7 @@ func (s *Store) Put(content io.ReadSeeker) (string, error) {
 	return hash, err
 }
 
-// Digest is the hash that Put would give to content, which is read from its
-// beginning.
+// Digest returns the hash that Put would return for content, read from its start.
 func Digest(content io.ReadSeeker) (string, error) {
 	sum := sha256.New()
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
@@ -147,13 +141,13 @@ func Digest(content io.ReadSeeker) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// Exists reports whether anything was ever put in.
+// Exists reports whether the store has ever been written.
 func (s *Store) Exists() bool {
 	_, err := os.Lstat(s.dir + "/" + objects)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Has reports whether a content is kept.
+// Has reports whether a content is stored.
 func (s *Store) Has(hash string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +155,7 @@ func (s *Store) Has(hash string) bool {
 	return ok
 }
 
-// find describes the blob of hash; one not yet committed has no description.
+// find returns the info of hash's blob; nil for one not yet committed.
 func (s *Store) find(hash string) (fs.FileInfo, bool) {
 	if !IsHash(hash) {
 		return nil, false
@@ -169,17 +163,17 @@ func (s *Store) find(hash string) (fs.FileInfo, bool) {
 	if _, ok := s.pending[hash]; ok {
 		return nil, true
 	}
-	if s.openRoot() != nil || s.known && !s.folders[hash[:2]] { // if it was put there since, it is put there twice
+	if s.openRoot() != nil || s.known && !s.folders[hash[:2]] { // if it was added meanwhile, it is stored again
 		return nil, false
 	}
 	info, err := s.root.Stat(s.place(hash))
-	if err != nil || info.Size() == 0 { // nothing we finished is empty
+	if err != nil || info.Size() == 0 { // a complete blob is never empty
 		return nil, false
 	}
 	return info, true
 }
 
-// Use reports whether a content is kept and, if so, marks it as still of use.
+// Use reports whether a content is stored and, if so, marks it as used.
 func (s *Store) Use(hash string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,12 +186,12 @@ func (s *Store) Use(hash string) bool {
 		return true
 	}
 	if now := s.o.Now(); now.Sub(info.ModTime()) > recent {
-		_ = s.root.Chtimes(s.place(hash), now, now) // it only grows old a little early
+		_ = s.root.Chtimes(s.place(hash), now, now) // on failure it only expires a little early
 	}
 	return true
 }
 
-// spare saves hash from being pruned until two commits have passed.
+// spare protects hash from pruning until two commits have passed.
 func (s *Store) spare(hash string) {
 	if s.used[0] == nil {
 		s.used[0] = make(map[string]bool)
@@ -205,12 +199,12 @@ func (s *Store) spare(hash string) {
 	s.used[0][hash] = true
 }
 
-// openRoot opens the store's directory if there is one.
+// openRoot opens the store's directory if it exists.
 func (s *Store) openRoot() error {
 	if s.root != nil {
 		return nil
 	}
-	root, err := os.OpenRoot(s.dir + "/.") // a pipe of that name is no directory, and is not waited for
+	root, err := os.OpenRoot(s.dir + "/.") // a pipe with that name is not a directory, and does not block
 	if err != nil {
 		return err
 	}
@@ -218,8 +212,7 @@ func (s *Store) openRoot() error {
 	return nil
 }
 
-// make opens the store for writing, making its directories if need be, and
-// measures what is in it.
+// make opens the store for writing, creating its directories if necessary, and measures its size.
 func (s *Store) make() (disk.Disk, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,14 +248,14 @@ func (s *Store) make() (disk.Disk, error) {
 	return s.out, nil
 }
 
-// furnish makes the folders in the store's directory.
+// furnish creates the folders in the store's directory.
 func (s *Store) furnish() error {
 	for _, dir := range []string{objects, temporary} {
 		if err := disk.MkdirAll(s.out, dir, dirMode); err != nil {
 			return err
 		}
 	}
-	if s.held == nil { // keeps our temporary files from being swept
+	if s.held == nil { // protects temporary files from sweeps
 		f, err := s.root.OpenFile(temporary, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			return err
@@ -271,13 +264,13 @@ func (s *Store) furnish() error {
 		atomicfile.HoldOpen(f)
 	}
 	if f, err := s.root.OpenFile(".gitignore", os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode); err == nil {
-		_, _ = f.WriteString(ignore) // where it cannot be written nothing is lost
+		_, _ = f.WriteString(ignore) // a failure loses nothing
 		_ = f.Close()
 	}
 	return nil
 }
 
-// write puts content into a temporary file that Commit will give its name.
+// write writes content to a temporary file that Commit renames.
 func (s *Store) write(content io.Reader) (hash string, err error) {
 	out, err := s.make()
 	if err != nil {
@@ -297,24 +290,24 @@ func (s *Store) write(content io.Reader) (hash string, err error) {
 		err = s.enlist(hash, temp, size)
 	}
 	if err != nil {
-		_ = out.Remove(temp) // what is left is swept later
+		_ = out.Remove(temp) // a leftover is swept later
 		return "", err
 	}
 	return hash, nil
 }
 
-// unusedName is a name for a temporary file.
+// unusedName returns a name for a temporary file.
 func unusedName() string {
 	return fmt.Sprintf("%s%d-%d", atomicfile.Prefix, os.Getpid(), serial.Add(1))
 }
 
 var serial atomic.Int64 // of temporary files
 
-// enlist takes a finished temporary file into account.
+// enlist registers a complete temporary file.
 func (s *Store) enlist(hash, temp string, size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.pending[hash]; ok { // someone was faster
+	if _, ok := s.pending[hash]; ok { // another goroutine was faster
 		return s.out.Remove(temp)
 	}
 	if s.total+size > s.o.Quota {
@@ -329,8 +322,7 @@ func (s *Store) enlist(hash, temp string, size int64) error {
 	return nil
 }
 
-// Commit makes everything put in so far last. What it could not make last is
-// as if it had not been put in.
+// Commit makes everything put so far durable. What fails counts as never put.
 func (s *Store) Commit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -354,7 +346,7 @@ func (s *Store) Commit() error {
 	return nil
 }
 
-// syncFiles sees the pending files on the disk, several at a time.
+// syncFiles syncs the pending files, several at a time.
 func (s *Store) syncFiles(pending map[string]string) error {
 	if s.o.NoSync || len(pending) > manyFiles && s.syncAll() == nil {
 		return nil
@@ -377,7 +369,7 @@ func (s *Store) syncFiles(pending map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// nameFiles gives the pending files their names, and sees those on the disk.
+// nameFiles gives the pending files their names, and syncs those.
 func (s *Store) nameFiles(pending map[string]string) error {
 	dirs := make(map[string]bool)
 	for hash, temp := range pending {
@@ -386,7 +378,7 @@ func (s *Store) nameFiles(pending map[string]string) error {
 		if s.folders[hash[:2]] {
 			err = s.out.Rename(temp, to)
 		}
-		if errors.Is(err, fs.ErrNotExist) { // the folder, or another process removed it
+		if errors.Is(err, fs.ErrNotExist) { // the folder is missing, or another process removed it
 			if err = disk.MkdirAll(s.out, path.Dir(to), dirMode); err == nil {
 				dirs[objects], s.folders[hash[:2]] = true, true
 				err = s.out.Rename(temp, to)
@@ -403,7 +395,7 @@ func (s *Store) nameFiles(pending map[string]string) error {
 	return disk.SyncDirs(s.out, slices.Collect(maps.Keys(dirs))...)
 }
 
-// syncAll sees all that was written on the disk in one go.
+// syncAll syncs everything written at once.
 func (s *Store) syncAll() error {
 	f, err := s.out.Open(".", os.O_RDONLY, 0)
 	if err != nil {
@@ -413,8 +405,8 @@ func (s *Store) syncAll() error {
 	return syncFileSystem(f)
 }
 
-// Open returns a kept content. Reading it to its end fails if it is not the one
-// that was put in. The error is [fs.ErrNotExist] if it is not kept.
+// Open returns a stored content. Reading it to the end fails if it has changed. The error is
+// [fs.ErrNotExist] if it is not stored.
 func (s *Store) Open(hash string) (io.ReadCloser, error) {
 	f, err := s.openBlob(hash)
 	if err != nil {
@@ -423,7 +415,7 @@ func (s *Store) Open(hash string) (io.ReadCloser, error) {
 	return unpack(f, hash)
 }
 
-// unpack reads what pack wrote, from where the file is.
+// unpack decodes the output of pack, from f's current position.
 func unpack(f *os.File, hash string) (io.ReadCloser, error) {
 	in := bufio.NewReaderSize(f, probe)
 	how, err := in.ReadByte()
@@ -438,8 +430,7 @@ func unpack(f *os.File, hash string) (io.ReadCloser, error) {
 	return b, nil
 }
 
-// openBlob opens the file of a content, and nothing that would have to be waited
-// for.
+// openBlob opens the file of a content, and nothing that could block.
 func (s *Store) openBlob(hash string) (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -463,7 +454,7 @@ func (s *Store) openFile(name string) (*os.File, error) {
 	return f, nil
 }
 
-// blob is a kept content being read.
+// blob is a stored content being read.
 type blob struct {
 	f    *os.File
 	in   io.Reader
@@ -485,7 +476,7 @@ func (b *blob) Read(p []byte) (int, error) {
 
 func (b *blob) Close() error { return b.f.Close() }
 
-// Close lets the store's directory go.
+// Close closes the store's directory.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,18 +17,17 @@ import (
 	"coder/internal/host/disk"
 )
 
-// Folder keeps texts under names that their owner chooses. A file holds the hash of its
-// text and then the text, as a [Store] writes a content. The oldest files go to make room.
+// Folder stores texts under names that the caller chooses. A file has the hash of its text and then the
+// text, encoded like a content in a [Store]. The oldest files are removed to make room.
 type Folder struct {
-	in *Store // its handle of the folder; nothing is put into it
+	in *Store // for its handle of the folder; no content is put into it
 }
 
-// OpenFolder returns the folder in dir. It touches nothing: the directory is made when
-// there is something to save.
+// OpenFolder returns the folder in dir. It creates nothing: the first text creates the directory.
 func OpenFolder(dir string, o Options) *Folder { return &Folder{Open(dir, o)} }
 
-// Save keeps a text under a name, in place of one that was there. It waits for the disk
-// if the text has to outlive a crash of the machine.
+// Save saves a text under a name, replacing any earlier one. If last is set, it syncs the text, so that
+// it survives a crash of the machine.
 func (f *Folder) Save(name string, text []byte, last bool) error {
 	s := f.in
 	s.mu.Lock()
@@ -49,7 +48,7 @@ func (f *Folder) Save(name string, text []byte, last bool) error {
 		err = s.out.Rename(temp, name)
 	}
 	if err != nil {
-		_ = s.out.Remove(temp) // what is left is swept later
+		_ = s.out.Remove(temp) // a leftover is swept later
 		return err
 	}
 	if last && !s.o.NoSync {
@@ -58,8 +57,8 @@ func (f *Folder) Save(name string, text []byte, last bool) error {
 	return nil
 }
 
-// maxPlain is how long a text may be that is written as it is, since to deflate it would hold
-// up a program that is about to end.
+// maxPlain is the length up to which a text is written uncompressed, since compression would delay the
+// end of a program.
 const maxPlain = 256 << 10
 
 func (f *Folder) write(name string, text []byte, last bool) error {
@@ -83,7 +82,7 @@ func (f *Folder) write(name string, text []byte, last bool) error {
 	return errors.Join(err, file.Close())
 }
 
-// makeRoom removes the oldest files until need bytes fit, and what killed processes left.
+// makeRoom removes the oldest files until need bytes fit, and files left by killed processes.
 func (f *Folder) makeRoom(need int64) {
 	s := f.in
 	var all []fs.FileInfo
@@ -113,8 +112,8 @@ func (f *Folder) makeRoom(need int64) {
 	}
 }
 
-// Read is the text of a name, of up to most bytes. The error is [fs.ErrNotExist] if there is
-// none, and [ErrDamaged] if it is not the one that was saved.
+// Read returns the text with this name, up to most bytes. The error is [fs.ErrNotExist] if there is
+// none, and [ErrDamaged] if it has changed.
 func (f *Folder) Read(name string, most int64) ([]byte, error) {
 	file, err := f.open(name)
 	if err != nil {
@@ -136,7 +135,7 @@ func (f *Folder) Read(name string, most int64) ([]byte, error) {
 	return text, err
 }
 
-// Open returns a content that an earlier version kept here, under its hash alone.
+// Open returns a content that an earlier version saved here, under its hash alone.
 func (f *Folder) Open(hash string) (io.ReadCloser, error) {
 	if !IsHash(hash) {
 		return nil, fs.ErrNotExist
@@ -157,5 +156,5 @@ func (f *Folder) open(name string) (*os.File, error) {
 	return f.in.openFile(name)
 }
 
-// Close lets the directory go.
+// Close closes the directory.
 func (f *Folder) Close() error { return f.in.Close() }

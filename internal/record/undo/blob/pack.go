@@ -13,20 +13,20 @@ import (
 	"coder/internal/host/disk"
 )
 
-// pack writes content to f, deflated if that helps, and returns its hash and the
-// size of what was written.
+// pack writes content to f, deflated if that helps, and returns its hash and the number of bytes
+// written.
 func pack(f disk.File, content io.Reader) (hash string, size int64, err error) {
 	in := readers.Get().(*bufio.Reader)
 	defer readers.Put(in)
 	in.Reset(content)
-	start, _ := in.Peek(probe) // an error comes again
+	start, _ := in.Peek(probe) // the next read repeats an error
 	sample := samples.Get().(*bytes.Buffer)
 	defer samples.Put(sample)
 	how := packSample(sample, start)
 	sum := sha256.New()
 	whole := io.TeeReader(in, sum)
 	switch {
-	case len(start) < probe: // the sample is all there is
+	case len(start) < probe: // the sample is the whole content
 		if _, err = io.Copy(io.Discard, whole); err == nil {
 			_, err = f.Write(sample.Bytes())
 		}
@@ -50,7 +50,7 @@ var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, probe)
 
 var samples = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// packSample writes the start of a content as a blob, and says how.
+// packSample encodes the start of a content as a blob, and returns the encoding.
 func packSample(b *bytes.Buffer, start []byte) (how byte) {
 	b.Reset()
 	if len(start) >= packMin {
@@ -65,7 +65,7 @@ func packSample(b *bytes.Buffer, start []byte) (how byte) {
 	return plain
 }
 
-// packers are writers to be used again: each is large.
+// packers are reused writers, since each is large.
 var packers = sync.Pool{New: func() any {
 	w, _ := flate.NewWriter(nil, flate.BestSpeed)
 	return w

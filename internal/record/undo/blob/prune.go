@@ -10,19 +10,18 @@ import (
 	"time"
 )
 
-// maxObjects is how many entries of one directory of the store are looked at.
+// maxObjects limits the entries read from one directory of the store.
 const maxObjects = 1 << 20
 
-// object is a blob as it lies in the store.
+// object is a blob in the store.
 type object struct {
 	hash string
 	size int64
 	used time.Time
 }
 
-// Prune makes room for need bytes by dropping what has not been of use for
-// longest. Contents for which pinned reports true stay, and so do those that
-// were used a moment ago. It returns how many bytes were freed.
+// Prune frees need bytes by removing the least recently used contents. It keeps contents for which
+// pinned returns true and those just used. It returns how many bytes it freed.
 func (s *Store) Prune(need int64, pinned func(hash string) bool) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +49,7 @@ func (s *Store) Prune(need int64, pinned func(hash string) bool) int64 {
 	return freed
 }
 
-// Drop forgets a content.
+// Drop removes a content.
 func (s *Store) Drop(hash string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,11 +58,10 @@ func (s *Store) Drop(hash string) {
 	}
 }
 
-// slack is the part of the quota that pruning frees beyond what is asked for,
-// so that it is rarely needed.
+// slack is the fraction of the quota that pruning frees in addition, so that it is rarely needed.
 const slack = 16
 
-// list names all blobs. What cannot be read is left out.
+// list returns all blobs. It omits unreadable ones.
 func (s *Store) list() (all []object) {
 	s.folders = make(map[string]bool)
 	for _, dir := range readDir(s.root, objects) {

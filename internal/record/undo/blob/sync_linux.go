@@ -6,5 +6,5 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncFileSystem syncs the file system that f lies on.
+// syncFileSystem syncs the file system of f.
 func syncFileSystem(f disk.File) error { return unix.Syncfs(int(f.Fd())) }

@@ -8,5 +8,5 @@ import (
 	"coder/internal/host/disk"
 )
 
-// syncFileSystem cannot be had here.
+// syncFileSystem is not supported here.
 func syncFileSystem(disk.File) error { return errors.ErrUnsupported }

@@ -1,6 +1,5 @@
-// Package gitindex reads the file in which git notes what it last knew about
-// the files of a work tree. Reading it, rather than asking git, runs nothing,
-// locks nothing and writes nothing.
+// Package gitindex reads git's index, which records the last known state of the files in a work tree.
+// Unlike running git, reading the index runs nothing, locks nothing and writes nothing.
 package gitindex
 
 import (
@@ -15,27 +14,26 @@ import (
 	"time"
 )
 
-// Entry is a regular file as git saw it last.
+// Entry is a regular file as git last saw it.
 type Entry struct {
 	File
-	Name []byte // only good until the next is read
-	ID   []byte // of the object that holds its content; likewise
-	// Program reports whether it may be run.
+	Name []byte // valid only until the next entry
+	ID   []byte // id of the content's object; same validity
+	// Program reports whether it is executable.
 	Program bool
 }
 
-// OID is the object's id as git writes it.
+// OID returns the object's id in git's notation.
 func (e Entry) OID() string { return hex.EncodeToString(e.ID) }
 
-// File is what the file system said about a file.
+// File is the file system's metadata of a file.
 type File struct {
 	ModTime, ChangeTime int64 // nanoseconds
 	Ino, Size           uint32
 }
 
-// Unchanged reports whether a file is still what git saw, in an index that was
-// written at that time, in nanoseconds. A file changed in the very moment the
-// index was written might be another one.
+// Unchanged reports whether a file is still the one git saw, in an index written at the given time in
+// nanoseconds. A file changed at the moment when the index was written may be another one.
 func (f File) Unchanged(now File, written int64) bool {
 	return f == now && f.ModTime < written && f.ChangeTime < written
 }
@@ -44,25 +42,25 @@ var errFormat = errors.New("git's index has an unknown format")
 
 const (
 	indexHead    = 12 // signature, version, number of entries
-	statPart     = 40 // of an entry: what the file system said
+	statPart     = 40 // the metadata in an entry
 	flagExtended = 0x4000
 	flagStage    = 0x3000
 
-	gitRegular = 0o10 // the type bits of a regular file
+	gitRegular = 0o10 // type bits of a regular file
 )
 
-// Source is a file that holds an index, to be read as often as need be.
+// Source is an index file that can be read repeatedly.
 type Source struct {
 	Open func() (fs.File, error)
-	Most int64 // bytes that are read of it
+	Most int64 // limit on the bytes read
 
-	oidSize int // 0 before it was first read
+	oidSize int // 0 before the first read
 }
 
 var errTooLarge = errors.New("git's index is too large")
 
-// Each is [Read] of what the index says now; it also tells when that was
-// written. If there is an error, what was told is void.
+// Each is [Read] on the current index, with the time it was written. After an error, discard everything
+// visited.
 func (s *Source) Each(prefix string, visit func(e Entry, written int64)) error {
 	f, err := s.Open()
 	if err != nil {
@@ -87,9 +85,8 @@ func (s *Source) Each(prefix string, visit func(e Entry, written int64)) error {
 	return Read(text, s.oidSize, prefix, func(e Entry) { visit(e, written) })
 }
 
-// Read calls visit for the files of an index of version 2 to 4 that lie below
-// prefix and are not in conflict, in the order of their names and without the
-// prefix.
+// Read calls visit for the files of an index of version 2 to 4 that are below prefix and not in
+// conflict, sorted by name and without the prefix.
 func Read(text []byte, oidSize int, prefix string, visit func(Entry)) error {
 	_, err := read(text, oidSize, func(e Entry, mode uint32, flags uint16) {
 		below, ok := bytes.CutPrefix(e.Name, []byte(prefix))
@@ -101,7 +98,7 @@ func Read(text []byte, oidSize int, prefix string, visit func(Entry)) error {
 	return err
 }
 
-// read calls visit for all entries of an index, and returns what follows them.
+// read calls visit for all entries of an index, and returns the rest after them.
 func read(text []byte, oidSize int, visit func(e Entry, mode uint32, flags uint16)) (rest []byte, err error) {
 	if len(text) < indexHead || string(text[:4]) != "DIRC" {
 		return nil, errFormat
@@ -127,7 +124,7 @@ func read(text []byte, oidSize int, visit func(e Entry, mode uint32, flags uint1
 		if flags&flagExtended != 0 {
 			n += 2
 		}
-		if version == 4 { // a name leaves out what it has in common with the last
+		if version == 4 { // a name omits the prefix it shares with the previous one
 			drop, size := offset(rest[n:])
 			if size == 0 || drop > len(name) {
 				return nil, errFormat
@@ -141,7 +138,7 @@ func read(text []byte, oidSize int, visit func(e Entry, mode uint32, flags uint1
 			return nil, errFormat
 		}
 		name = append(name, rest[n:n+end]...)
-		if n += end + 1; version < 4 { // filled up to a multiple of eight
+		if n += end + 1; version < 4 { // padded to a multiple of eight
 			n = (n + 7) / 8 * 8
 		}
 		if n > len(rest) {
@@ -154,9 +151,9 @@ func read(text []byte, oidSize int, visit func(e Entry, mode uint32, flags uint1
 	return rest, nil
 }
 
-// OIDSize is the length of the hashes that the repository uses. Only with the right one
-// the parts of an index end where its own hash begins. The usual one is tried first, and
-// is the answer for what is no index.
+// OIDSize returns the length of the repository's hashes. Only with the right one do the parts of an
+// index end where its own hash begins. It tries the usual one first, which is also the result for
+// invalid data.
 func OIDSize(text []byte) int {
 	for _, size := range []int{sha1.Size, sha256.Size} {
 		rest, err := read(text, size, func(Entry, uint32, uint16) {})
@@ -167,7 +164,7 @@ func OIDSize(text []byte) int {
 	return sha1.Size
 }
 
-// eachExtension calls visit for the parts of an index that follow its entries.
+// eachExtension calls visit for the extensions after the entries of an index.
 func eachExtension(rest []byte, oidSize int, visit func(name string, text []byte)) error {
 	for len(rest) != oidSize {
 		if len(rest) < extensionHead+oidSize {
@@ -186,8 +183,8 @@ func eachExtension(rest []byte, oidSize int, visit func(name string, text []byte
 
 const extensionHead = 8 // name and size
 
-// offset reads a number in the way of git's pack files, and tells how many bytes
-// it takes; none if it is longer than that of any name.
+// offset parses a number in the format of git's pack files, and returns its length in bytes, or 0 if it
+// exceeds any name's length.
 func offset(text []byte) (n, size int) {
 	n = -1
 	for i, b := range text[:min(len(text), 4)] {

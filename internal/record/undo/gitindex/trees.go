@@ -7,16 +7,15 @@ import (
 	"strconv"
 )
 
-// Trees are the folders of an index whose files are the same as in a tree that git stored,
-// by name, "" being the root: each with the id of that tree.
+// Trees maps the folders of an index whose files equal a stored git tree, "" being the root, to that
+// tree's id.
 type Trees map[string]string
 
-// maxDepth is how deep folders may be nested.
+// maxDepth limits the nesting of folders.
 const maxDepth = 1000
 
-// ReadTrees reads the trees that an index names. Git removes the name of a tree when it
-// stages something in the folder. There is an error where the index does not say it all:
-// one that is split, sparse or damaged, and one that names no trees.
+// ReadTrees reads the trees in an index. Git removes a tree's entry when it stages something in the
+// folder. It returns an error if the index is incomplete: split, sparse or damaged, or without trees.
 func ReadTrees(text []byte, oidSize int) (Trees, error) {
 	files := 0
 	rest, err := read(text, oidSize, func(Entry, uint32, uint16) { files++ })
@@ -43,7 +42,7 @@ func ReadTrees(text []byte, oidSize int) (Trees, error) {
 	return p.found, nil
 }
 
-// treeReader takes the trees of an index apart.
+// treeReader parses the trees of an index.
 type treeReader struct {
 	rest    []byte
 	oidSize int
@@ -51,8 +50,8 @@ type treeReader struct {
 	failed  bool
 }
 
-// read reads a folder and those in it, and returns how many files the folder has; -1 where
-// no stored tree has the same.
+// read reads a folder and its subfolders, and returns how many files the folder has; -1 if no stored
+// tree equals it.
 func (p *treeReader) read(above string, depth int) (files int) {
 	name := string(p.until(0))
 	files, below := p.number(' '), p.number('\n')
@@ -84,7 +83,7 @@ func (p *treeReader) read(above string, depth int) (files int) {
 	return files
 }
 
-// until cuts off the text before a byte.
+// until returns the text before a byte and consumes both.
 func (p *treeReader) until(end byte) []byte {
 	before, after, ok := bytes.Cut(p.rest, []byte{end})
 	p.failed = p.failed || !ok

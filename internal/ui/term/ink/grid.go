@@ -7,17 +7,17 @@ import (
 	"coder/internal/ui/cells"
 )
 
-// Align is where the text of a column stands.
+// Align is the alignment of a column's text.
 type Align uint8
 
-// The three ways.
+// Alignments.
 const (
 	Left Align = iota
 	Centre
 	Right
 )
 
-// A Cell is one line of text.
+// Cell is one line of text.
 type Cell []Span
 
 // Grid is a table with a head. Rows may be ragged.
@@ -26,18 +26,16 @@ type Grid struct {
 	Rows  [][]Cell
 	Align []Align
 	ASCII bool // draw the rule with ASCII only
-	// Spoken says that somebody listens: what does not fit is a list at once.
+	// Spoken is set for a screen reader: a grid that does not fit becomes a list immediately.
 	Spoken bool
 }
 
-// gap stands between two columns.
+// gap is the text between two columns.
 const gap = "  "
 
-// Draw puts g in columns, and returns how wide they are. Where it does not fit
-// into width the widest columns are broken between words; where that leaves too
-// little room, each cell has a line with the head before it. Nothing is cut off.
-// A width of zero or less always fits. No line ends in blanks; the last has no
-// line end.
+// Draw draws g in columns and returns their widths. If it does not fit into width, the widest columns
+// wrap between words; if that leaves too little room, each cell gets a line after its heading. Nothing
+// is cut off. A width of 0 or less always fits. No line ends in spaces; the last has no newline.
 func (g Grid) Draw(width int, put Put) []int {
 	widths := g.Widths()
 	if width > 0 && !g.squeeze(widths, width) {
@@ -61,7 +59,7 @@ func (g Grid) Draw(width int, put Put) []int {
 	return widths
 }
 
-// List puts each row as a list of its cells, each with the head before it.
+// List draws each row as a list of its cells, each after its heading.
 func (g Grid) List(width int, put Put) {
 	if len(g.Rows) == 0 {
 		g.row(g.Head, make([]int, len(g.Head)), true, put)
@@ -74,11 +72,11 @@ func (g Grid) List(width int, put Put) {
 	}
 }
 
-// narrowest is the least that a column is squeezed to.
+// narrowest is the least width of a squeezed column.
 const narrowest = 12
 
-// squeeze makes the widest columns narrower until all fit into width, and
-// reports whether they do. No word is broken.
+// squeeze narrows the widest columns until all fit into width, and reports whether they do. It breaks no
+// word.
 func (g Grid) squeeze(widths []int, width int) bool {
 	room := width - max(0, len(widths)-1)*len(gap)
 	if g.Spoken {
@@ -93,8 +91,8 @@ func (g Grid) squeeze(widths []int, width int) bool {
 	return Shrink(widths, least, room)
 }
 
-// Shrink takes from the widest column that is wider than the least it may be, until
-// their sum is no more than room, and reports whether it is.
+// Shrink narrows the widest column that is above its minimum until the sum fits into room, and reports
+// whether it does.
 func Shrink(widths, least []int, room int) bool {
 	over := -room
 	for _, w := range widths {
@@ -115,7 +113,7 @@ func Shrink(widths, least []int, room int) bool {
 	return true
 }
 
-// longest is the width of the widest part that is not broken.
+// longest returns the width of the widest part that is not broken.
 func (c Cell) longest() (n int) {
 	var text strings.Builder
 	for _, s := range c {
@@ -134,8 +132,7 @@ func (c Cell) longest() (n int) {
 	return n
 }
 
-// More draws the rows alone, in columns as wide as given; first says that
-// nothing stands above them.
+// More draws only the rows, in columns of these widths; first means that nothing is above them.
 func (g Grid) More(widths []int, first bool, put Put) {
 	for _, r := range g.Rows {
 		if !first {
@@ -146,7 +143,7 @@ func (g Grid) More(widths []int, first bool, put Put) {
 	}
 }
 
-// Widths is how wide the columns are.
+// Widths returns the widths of the columns.
 func (g Grid) Widths() []int {
 	var widths []int
 	for _, r := range append([][]Cell{g.Head}, g.Rows...) {
@@ -168,10 +165,10 @@ func (c Cell) width() int {
 	return n
 }
 
-// Width is how many columns of a terminal s takes.
+// Width returns the columns that s takes on a terminal.
 func Width(s string) int { return cells.Columns(s) }
 
-// row draws one row, which takes as many lines as its tallest cell.
+// row draws one row, with as many lines as its tallest cell.
 func (g Grid) row(cells []Cell, widths []int, head bool, put Put) {
 	var lines [][]Cell
 	for i, c := range cells {
@@ -194,7 +191,7 @@ func (g Grid) row(cells []Cell, widths []int, head bool, put Put) {
 	}
 }
 
-// lines breaks a cell so that it is no wider than width.
+// lines wraps a cell to width.
 func (c Cell) lines(width int) []Cell {
 	if width <= 0 || c.width() <= width {
 		return []Cell{c}
@@ -256,8 +253,7 @@ func (g Grid) pad(column, blank int) (before, after int) {
 	return 0, blank
 }
 
-// Colon stands between the head of a column and a cell of it: behind Chinese, what is
-// usual there.
+// Colon returns the separator between a heading and its cell, full-width after Chinese.
 func Colon(head string) string {
 	if strings.ContainsFunc(head, func(r rune) bool { return unicode.Is(unicode.Han, r) }) {
 		return "："
@@ -265,7 +261,7 @@ func Colon(head string) string {
 	return ": "
 }
 
-// record draws a row as a list: each cell on a line, its head before it.
+// record draws a row as a list: each cell on a line after its heading.
 func (g Grid) record(r []Cell, width int, put Put) {
 	var named []Cell
 	for i, c := range r {

@@ -9,44 +9,42 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// Wrap breaks lines between words, so that none is wider than a terminal. What
-// does not fit goes on below, set in. A word that is wider than a line is broken
-// where it goes on set in; else it is left to the terminal, so that it can be
-// copied whole.
+// Wrap wraps lines between words so that none is wider than the terminal. Wrapped text is indented. A
+// word wider than a line is broken if it continues indented; otherwise the terminal wraps it, so that it
+// can be copied whole.
 //
-// Text comes in any pieces: the last word is held until it is known where it
-// ends.
+// Text may arrive in any pieces: the last word is held until its end is known.
 type Wrap struct {
 	Put    Put
-	Width  int // 0: lines are not broken
-	Indent int // how far what goes on below is set in
+	Width  int // 0 disables wrapping
+	Indent int // indent of wrapped lines
 
-	column int    // of what was put
-	gap    []Span // blanks before the word
-	word   []Span // that has not ended
+	column int    // cursor column
+	gap    []Span // spaces before the word
+	word   []Span // the unfinished word
 	wide   int    // columns of the word
-	last   rune   // of the word
-	long   bool   // the word fits nowhere, and what came of it was put
+	last   rune   // the last rune of the word
+	long   bool   // the word fits nowhere, and a part of it was drawn
 }
 
-// HardBlank is a blank at which no line is broken.
+// HardBlank is a space at which no line is broken.
 const HardBlank = "\u00a0"
 
-// Resize has what follows broken for another width, from where the cursor then is:
-// a terminal breaks what stands in the line anew.
+// Resize wraps later text to another width, from the cursor's new column: the terminal has reflowed the
+// current line.
 func (w *Wrap) Resize(width int) {
 	if w.Width = width; width > 0 && w.column > 0 {
 		w.column = (w.column-1)%width + 1
 	}
 }
 
-// Fixed puts the beginning of a line, which is not broken.
+// Fixed draws the beginning of a line, which is not wrapped.
 func (w *Wrap) Fixed(l Look, text string) {
 	w.column += Width(text)
 	w.Put(l, text)
 }
 
-// Write puts text without line ends.
+// Write adds text without newlines.
 func (w *Wrap) Write(l Look, text string) {
 	if w.Width <= 0 {
 		w.Put(l, text)
@@ -55,7 +53,7 @@ func (w *Wrap) Write(l Look, text string) {
 	for text != "" {
 		n := w.run(l, text)
 		switch part := text[:n]; {
-		case n == 0: // a line may be broken here
+		case n == 0: // a break is possible here
 			w.flush()
 			w.last, w.long = 0, false
 		case blank(text[0]):
@@ -64,7 +62,7 @@ func (w *Wrap) Write(l Look, text string) {
 			w.gap = append(w.gap, Span{l, part})
 		default:
 			w.word = append(w.word, Span{l, part})
-			if w.wide += Width(part); part[0] >= utf8.RuneSelf && len(w.word) > 1 { // its sign may have begun before
+			if w.wide += Width(part); part[0] >= utf8.RuneSelf && len(w.word) > 1 { // the character may have begun before
 				w.wide = Width(textOf(w.word))
 			}
 			w.last, _ = utf8.DecodeLastRuneInString(part)
@@ -78,8 +76,8 @@ func (w *Wrap) Write(l Look, text string) {
 	}
 }
 
-// run is how much of text is blanks, or goes on in the word that is held; 0 if
-// a line may be broken before it. Code and addresses are broken at blanks only.
+// run returns how much of text is spaces, or continues the held word; 0 if a break is possible before
+// it. Code and addresses break only at spaces.
 func (w *Wrap) run(l Look, text string) int {
 	if blank(text[0]) {
 		return len(text) - len(strings.TrimLeft(text, " \t"))
@@ -87,7 +85,7 @@ func (w *Wrap) run(l Look, text string) int {
 	before := w.last
 	name := l.Role == Code || l.Link != "" && strings.Contains(l.Link, text)
 	goesOn := name && len(w.word) > 0 && w.word[len(w.word)-1].Look == l
-	ticked := false // it is code as it was typed
+	ticked := false // code, exactly as typed
 	for _, s := range w.word {
 		ticked = ticked != (strings.Count(s.Text, "`")%2 == 1)
 	}
@@ -105,12 +103,12 @@ func (w *Wrap) run(l Look, text string) int {
 
 func blank(c byte) bool { return c == ' ' || c == '\t' }
 
-// flush puts the word that is held, on the next line if it does not fit.
+// flush draws the held word, on the next line if it does not fit.
 func (w *Wrap) flush() {
 	if len(w.word) == 0 {
 		return
 	}
-	if w.below() || len(w.gap) > 0 && w.column >= w.Width { // no line begins with blanks
+	if w.below() || len(w.gap) > 0 && w.column >= w.Width { // no line begins with spaces
 		w.newline()
 	} else {
 		w.putGap()
@@ -122,13 +120,13 @@ func (w *Wrap) flush() {
 	w.word, w.wide = w.word[:0], 0
 }
 
-// below reports whether the word that is held goes on the next line.
+// below reports whether the held word goes on the next line.
 func (w *Wrap) below() bool {
 	return !w.long && w.column+w.blanks()+w.wide > w.Width && w.column > w.Indent && w.wide <= w.Width-w.indent()
 }
 
-// breakWord puts what of a word that is wider than a line stands in this one, if
-// that has room for half a line of it, and in those below, until the rest fits.
+// breakWord draws the part of an overlong word that fits on this line, if at least half a line is free,
+// and on the lines below, until the rest fits.
 func (w *Wrap) breakWord() {
 	for {
 		whole := w.Width - w.indent()
@@ -150,7 +148,7 @@ func (w *Wrap) breakWord() {
 	}
 }
 
-// putPart puts as much of the word as fits into so many columns.
+// putPart draws as much of the word as fits into room columns.
 func (w *Wrap) putPart(room int) {
 	text := textOf(w.word)
 	n := Fit(text, room)
@@ -159,8 +157,8 @@ func (w *Wrap) putPart(room int) {
 	w.word, w.wide = slices.Clone(rest), Width(text[n:])
 }
 
-// Rows are the rows of a line, none wider than so many columns unless that is 0 or less,
-// with nothing left out: blanks begin the row below them.
+// Rows returns the rows of a line, none wider than width columns unless that is 0 or less. Nothing is
+// lost: spaces at a break begin the next row.
 func Rows(line []Span, width int) (rows [][]Span) {
 	text := textOf(line)
 	for wide := columns(text); width > 0 && wide > width && text != ""; {
@@ -174,9 +172,9 @@ func Rows(line []Span, width int) (rows [][]Span) {
 	return append(rows, line)
 }
 
-// Fit is how much of a text that is wider than width stands in a line so wide: up to a
-// blank in the second half of what fits, or before, if the word behind it fits into a line;
-// to behind a slash or else another sign there, else all that fits, and one character at least.
+// Fit returns how much of an overlong text to place on a line of this width: up to a space in the second
+// half, or earlier if the next word fits into a line; otherwise to after a slash or another sign there,
+// otherwise all that fits, at least one character.
 func Fit(text string, width int) (n int) {
 	blank, early, slash, sign := 0, 0, 0, 0
 	signs := displaywidth.StringGraphemes(text)
@@ -213,7 +211,7 @@ func Fit(text string, width int) (n int) {
 	return cmp.Or(blank, slash, sign, n)
 }
 
-// columns is the most that text takes: a tab may be as wide as its stops are apart.
+// columns returns the most columns that text takes: a tab may be as wide as its stops are apart.
 func columns(text string) int { return Width(text) + tabStop*strings.Count(text, "\t") }
 
 const tabStop = 8
@@ -226,7 +224,7 @@ func textOf(spans []Span) string {
 	return b.String()
 }
 
-// cut parts spans behind the first n bytes.
+// cut splits spans after the first n bytes.
 func cut(spans []Span, n int) (head, rest []Span) {
 	for i, s := range spans {
 		if len(s.Text) > n {
@@ -240,7 +238,7 @@ func cut(spans []Span, n int) (head, rest []Span) {
 	return head, nil
 }
 
-// newline goes on below, set in; blanks before a word are not put then.
+// newline continues on the next line, indented; pending spaces are dropped.
 func (w *Wrap) newline() {
 	w.Put(Look{}, "\n"+strings.Repeat(" ", w.indent()))
 	w.column, w.gap = w.indent(), w.gap[:0]
@@ -252,7 +250,7 @@ func (w *Wrap) putGap() {
 	w.gap = w.gap[:0]
 }
 
-// blanks is how many columns there are before the word: a tab reaches to its next stop.
+// blanks returns the columns of the spaces before the word: a tab reaches to its next stop.
 func (w *Wrap) blanks() (n int) {
 	for _, s := range w.gap {
 		for i := range len(s.Text) {
@@ -264,7 +262,7 @@ func (w *Wrap) blanks() (n int) {
 	return n
 }
 
-// indent is Indent, or less where little room would be left beside it.
+// indent returns Indent, or less if little room would remain.
 func (w *Wrap) indent() int {
 	if w.Width-w.Indent < minRoom {
 		return min(w.Indent, 2, w.Width/4)
@@ -274,7 +272,7 @@ func (w *Wrap) indent() int {
 
 const minRoom = 20
 
-// maxRun is how many bytes of a word are looked at in one go.
+// maxRun is how many bytes of a word are examined at once.
 const maxRun = 1 << 10
 
 func (w *Wrap) put(spans []Span) {
@@ -283,15 +281,13 @@ func (w *Wrap) put(spans []Span) {
 	}
 }
 
-// Anew has the line go on in one of its own: something stands below what was put. It
-// returns how far that is to be set in.
+// Anew continues the line on a new line, because other output is below it. It returns the indent to use.
 func (w *Wrap) Anew() (indent int) {
 	w.column = w.indent()
 	return w.column
 }
 
-// Held is the word that was not put yet, with the blanks before it, or the end of the line
-// if it goes below that.
+// Held returns the unfinished word with the spaces before it, or a newline if it goes on the next line.
 func (w *Wrap) Held() []Span {
 	switch {
 	case len(w.word) == 0:
@@ -302,13 +298,13 @@ func (w *Wrap) Held() []Span {
 	return append(w.gap[:len(w.gap):len(w.gap)], w.word...)
 }
 
-// End ends the line: what was held is put, and blanks at its end are not.
+// End ends the line: it draws the held word, without trailing spaces.
 func (w *Wrap) End() {
 	w.flush()
 	*w = Wrap{Put: w.Put, Width: w.Width}
 }
 
-// Folded is text with its lines broken between words for a width; 0: as it is.
+// Folded wraps the lines of text between words; width 0 leaves them unchanged.
 func Folded(text string, width int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -317,7 +313,7 @@ func Folded(text string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-// Hung is a line broken between words for a width; what goes on is set in so far.
+// Hung wraps a line between words, with this indent.
 func Hung(line string, width, indent int) string {
 	var b strings.Builder
 	w := Wrap{Put: func(_ Look, text string) { b.WriteString(text) }, Width: width, Indent: indent}
@@ -326,8 +322,8 @@ func Hung(line string, width, indent int) string {
 	return b.String()
 }
 
-// End is the end of a text that fits into so many columns: dots stand for what is before
-// it. The cost is that of what is shown.
+// End returns the end of a text that fits into columns; dots replace the text before. The cost depends
+// only on what is shown.
 func End(text string, columns int, dots string) string {
 	whole := len(text)
 	if most := 32 * max(columns, 1); whole > most {
@@ -347,8 +343,8 @@ func End(text string, columns int, dots string) string {
 	return dots + text[from:]
 }
 
-// Hanging is how far the lines of a text go on set in: below the words of an
-// item of a list or of a quote, else below its first letter.
+// Hanging returns the indent of a text's wrapped lines: below the words of a list item or quote,
+// otherwise below the first letter.
 func Hanging(line string) int {
 	text := strings.TrimLeft(line, " \t>")
 	n := len(text)
@@ -358,9 +354,9 @@ func Hanging(line string) int {
 	case strings.HasPrefix(text, "- "), strings.HasPrefix(text, "* "), strings.HasPrefix(text, "+ "), strings.HasPrefix(text, "• "):
 		_, size := utf8.DecodeRuneInString(text)
 		n = len(strings.TrimLeft(text[size:], " "))
-	case strings.HasPrefix(text, ": "): // what a term means
+	case strings.HasPrefix(text, ": "): // a definition
 		n = len(strings.TrimLeft(text[1:], " "))
-	case strings.HasPrefix(text, "[^") && strings.Contains(text, "]: "): // a note
+	case strings.HasPrefix(text, "[^") && strings.Contains(text, "]: "): // a footnote
 		_, words, _ := strings.Cut(text, "]: ")
 		n = len(strings.TrimLeft(words, " "))
 	case len(digits) < len(text) && (strings.HasPrefix(digits, ". ") || strings.HasPrefix(digits, ") ")):
@@ -369,14 +365,14 @@ func Hanging(line string) int {
 	return Width(line[:len(line)-n])
 }
 
-// Signs that do not begin, or do not end, a line.
+// Signs that must not begin, or end, a line.
 const (
 	closing = "，。：；、！？）】》”’…)]}"
 	opening = "（【《“‘([{"
 )
 
-// Break is where word, which has no blanks, may first be broken: at its end, or
-// between characters of a script that has no blanks.
+// Break returns the first possible break in word, which has no spaces: its end, or between characters of
+// a script without spaces.
 func Break(word string) int {
 	var before rune
 	for i, r := range word {
@@ -388,16 +384,14 @@ func Break(word string) int {
 	return len(word)
 }
 
-// Breaks reports whether a line may be broken between two characters that are not blanks:
-// one is of a script without blanks, and they need not stay together. Before is 0 at the
-// beginning of a line.
+// Breaks reports whether a line may be broken between two characters that are not spaces: one is of a
+// script without spaces, and they need not stay together. before is 0 at the beginning of a line.
 func Breaks(before, r rune) bool {
 	return before != 0 && (isWide(before) || isWide(r)) && Width(string(r)) > 0 && !joins(before, r) &&
 		r != '.' && r != ',' && r != '/' && before != '/' && !strings.ContainsRune(closing, r) && !strings.ContainsRune(opening, before)
 }
 
-// joins reports whether two characters that have a width may be parts of one sign: of an
-// emoji, or of a flag.
+// joins reports whether two characters with a width may be parts of one sign: an emoji or a flag.
 func joins(before, r rune) bool {
 	const joiner = '\u200d'
 	flag := func(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }

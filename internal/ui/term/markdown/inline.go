@@ -8,13 +8,13 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// signs are the bytes that may begin something within a line.
+// signs lists the bytes that may begin an inline element.
 const signs = "*_`[\\~&<!h"
 
-// maxDepth is how deep spans may stand in one another.
+// maxDepth is the deepest nesting of spans.
 const maxDepth = 4
 
-// inline puts what is certain of the rest of the line.
+// inline draws what is certain of the rest of the line.
 func (s *Stream) inline(whole bool) {
 	if s.Source {
 		s.wrap.Write(s.look, s.line)
@@ -29,13 +29,13 @@ func (s *Stream) inline(whole bool) {
 	s.line = s.line[n:]
 }
 
-// inliner reads text within a line.
+// inliner parses text within a line.
 type inliner struct {
 	put   ink.Put
-	whole bool // nothing of the line is still to come
+	whole bool // the line is complete
 }
 
-// read puts text, which follows prev, and returns how much of it is done with.
+// read draws text, which follows prev, and returns how much of it is finished.
 func (in inliner) read(text string, prev byte, l ink.Look, depth int) int {
 	i := 0
 	for i < len(text) {
@@ -59,7 +59,7 @@ func (in inliner) read(text string, prev byte, l ink.Look, depth int) int {
 	return i
 }
 
-// nextSign is where the next sign is in text, or -1.
+// nextSign returns the index of the next sign in text, or -1.
 func nextSign(text string) int {
 	for from := 0; ; {
 		i := strings.IndexAny(text[from:], signs)
@@ -73,8 +73,7 @@ func nextSign(text string) int {
 	}
 }
 
-// sign puts what the sign at the start of text begins and returns its length,
-// or 0 if that is not certain yet.
+// sign draws the element that starts at the sign and returns its length, or 0 if it is not certain yet.
 func (in inliner) sign(text string, prev byte, l ink.Look, depth int) int {
 	switch text[0] {
 	case '\\':
@@ -161,17 +160,17 @@ func (in inliner) sign(text string, prev byte, l ink.Look, depth int) int {
 	return end + n
 }
 
-// literal puts the first n bytes as they are.
+// literal draws the first n bytes unchanged.
 func (in inliner) literal(text string, n int, l ink.Look) int {
 	in.put(l, text[:n])
 	return n
 }
 
-// longestEntity is how long the name of a character is at most.
+// longestEntity is the longest name of a character.
 const longestEntity = 32
 
-// entity reads a character that is written by its name or number, such as &lt;. What
-// cannot be seen stays as it was typed.
+// entity parses a character written by name or number, such as &lt;. An invisible character stays as
+// typed.
 func (in inliner) entity(text string, l ink.Look) int {
 	n := 1
 	for n < len(text) && n <= longestEntity && (alnum(text[n]) || text[n] == '#') {
@@ -192,10 +191,10 @@ func (in inliner) entity(text string, l ink.Look) int {
 	return n
 }
 
-// waits reports whether more of text may come and be looked at.
+// waits reports whether more of text may come and be examined.
 func (in inliner) waits(text string) bool { return !in.whole && len(text) < spanBytes }
 
-// window is as much of text as is looked at for the end of a span.
+// window returns the part of text that is examined for the end of a span.
 func window(text string) string { return text[:min(len(text), spanBytes)] }
 
 func punctuation(c byte) bool { return c > ' ' && c < 0x7f && !alnum(c) }
@@ -204,23 +203,22 @@ func alnum(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// maxTries is how often the end of code is looked for within one span.
+// maxTries is how often the end of code is searched for within one span.
 const maxTries = 4
 
-// longestRun is how many equal signs are taken as one.
+// longestRun is the longest run of equal signs treated as one.
 const longestRun = 32
 
-// opening is the length of the run of signs that text begins with; it is not
-// sure while the run may grow.
+// opening returns the length of the run of signs at the start of text; sure is false while the run may
+// grow.
 func (in inliner) opening(text string) (n int, sure bool) {
 	n = min(run(text), longestRun)
 	return n, n < len(text) || n == longestRun || in.whole
 }
 
-// find is where, after the first n bytes, a run of exactly n signs begins that
-// may end what began there; -1 if none does. It is not sure while more may
-// come that would change the answer. A run at the very edge of what is looked
-// at does not count, since nobody knows how long it is.
+// find returns where, after the first n bytes, a run of exactly n signs begins that ends may accept; -1
+// if none. sure is false while more text could change the answer. A run at the edge of the window does
+// not count, since its length is unknown.
 func (in inliner) find(text string, n int, sign byte, ends func(from, to int) bool) (at int, sure bool) {
 	seen, tries := window(text), maxTries
 	for i := n; i < len(seen); {
@@ -252,7 +250,7 @@ func (in inliner) find(text string, n int, sign byte, ends func(from, to int) bo
 	return -1, !in.waits(text)
 }
 
-// skipTicks is where the code that begins at i ends, or -1 if it may not.
+// skipTicks returns the end of the code that begins at i, or -1 if there is none.
 func skipTicks(text string, i int) int {
 	n := run(text[i:])
 	for i += n; i < len(text); {
@@ -285,7 +283,7 @@ func emphasised(l ink.Look, sign byte, n int) ink.Look {
 
 func space(c byte) bool { return c == ' ' || c == '\t' }
 
-// link reads [text](address).
+// link parses [text](address).
 func (in inliner) link(text string, prev byte, l ink.Look, depth int) int {
 	if alnum(prev) || prev == ']' {
 		return in.literal(text, 1, l)
@@ -300,7 +298,7 @@ func (in inliner) link(text string, prev byte, l ink.Look, depth int) int {
 		return in.literal(text, 1, l)
 	}
 	label, address := text[1:middle], destination(text[middle+2:end-1])
-	if strings.HasPrefix(label, "![") { // a picture that leads somewhere
+	if strings.HasPrefix(label, "![") { // a picture that is a link
 		label, _, _ = strings.Cut(label[2:], "]")
 	}
 	inner := inliner{put: in.put, whole: true}
@@ -318,7 +316,7 @@ func (in inliner) link(text string, prev byte, l ink.Look, depth int) int {
 	return end
 }
 
-// address reads an address that stands for itself: alone, or in angles.
+// address parses a bare address, or one in angle brackets.
 func (in inliner) address(text string, angle int, l ink.Look) int {
 	address := window(text)[angle:]
 	for _, kind := range []string{"https://", "http://"} {
@@ -336,7 +334,7 @@ func (in inliner) address(text string, angle int, l ink.Look) int {
 		case end < len(address):
 		case in.waits(text):
 			return 0
-		case len(text) > len(address)+angle: // who knows how much longer it is
+		case len(text) > len(address)+angle: // its length is unknown
 			return in.literal(text, 1, l)
 		}
 		if angle > 0 {
@@ -360,11 +358,10 @@ func (in inliner) address(text string, angle int, l ink.Look) int {
 	return in.literal(text, 1, l)
 }
 
-// addressRunes are what addresses are written with.
+// addressRunes are the characters of addresses.
 const addressRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:/?#[]@!$&'()*+,;=%"
 
-// leads reports whether an address may be one to click on: that of a page or of
-// somebody's mail, in full and in plain letters.
+// leads reports whether an address may be clickable: a complete web or mail address in plain letters.
 func leads(address string) bool {
 	for _, kind := range []string{"https://", "http://", "mailto:"} {
 		if strings.HasPrefix(strings.ToLower(address), kind) {
@@ -374,7 +371,7 @@ func leads(address string) bool {
 	return false
 }
 
-// destination is the address of a link, without the title that may stand behind it.
+// destination returns the address of a link, without a title after it.
 func destination(inside string) string {
 	inside = strings.TrimSpace(inside)
 	address, title, _ := strings.Cut(inside, " ")
@@ -387,8 +384,8 @@ func destination(inside string) string {
 	return inside
 }
 
-// linkParts is where the label ends and where the link ends; an end of 0 says
-// that it has not come yet, below 0 that this is no link.
+// linkParts returns the ends of the label and of the link; end is 0 if it has not arrived, and negative
+// if this is not a link.
 func linkParts(text string) (middle, end int) {
 	middle = 1 + strings.IndexAny(text[1:], "[]")
 	if text == "[![" {

@@ -7,7 +7,7 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// kind is what a line turns out to be by its beginning.
+// kind is the kind of a line, determined by its beginning.
 type kind uint8
 
 const (
@@ -19,10 +19,10 @@ const (
 	bullet
 	rule
 	opening // of a block of code
-	row     // of a table, perhaps
+	row     // possibly of a table
 )
 
-// start puts the first n bytes of the line as they are and goes on inline.
+// start draws the first n bytes of the line unchanged and continues inline.
 func (s *Stream) start(n int, l ink.Look, whole bool) {
 	head := strings.ReplaceAll(s.line[:n], "\t", "    ")
 	s.wrap = ink.Wrap{Put: s.put, Indent: ink.Width(head)}
@@ -37,12 +37,11 @@ func (s *Stream) start(n int, l ink.Look, whole bool) {
 	s.inline(whole)
 }
 
-// codeIndent is how far code is set in that no fence stands around.
+// codeIndent is the indent of code without a fence.
 const codeIndent = 4
 
-// isCode reports whether the line that has begun is code because it is set in far enough:
-// behind more of it, or behind a blank line. What looks like an item, a quote, a row or a
-// fence is meant as that, unless the line before was code.
+// isCode reports whether the begun line is indented code: after other indented code, or after a blank
+// line. Text that looks like an item, quote, row or fence is one, unless the line before was code.
 func (s *Stream) isCode() bool {
 	text := strings.TrimLeft(s.line, " \t")
 	blanks := s.line[:len(s.line)-len(text)]
@@ -52,8 +51,8 @@ func (s *Stream) isCode() bool {
 	return s.code || (s.ends > 1 || !s.wrote) && len(s.table.rows) == 0 && !strings.Contains("-*+>|`~0123456789", text[:1])
 }
 
-// place takes in where a line stands whose first bytes say what it is: lines after it may
-// belong to it, or to the item before.
+// place records the position of a line with a known kind: later lines may belong to it, or to the item
+// before.
 func (s *Stream) place(k kind, n int) {
 	if k == blank {
 		return
@@ -62,7 +61,7 @@ func (s *Stream) place(k kind, n int) {
 	head := s.line[:len(s.line)-len(strings.TrimLeft(s.line, " \t"))]
 	if k == bullet {
 		head = s.line[:n]
-		if strings.HasSuffix(head, "] ") { // what belongs to it stands below its box
+		if strings.HasSuffix(head, "] ") { // its continuation is below its box
 			head = head[:len(head)-boxBytes]
 		}
 	}
@@ -71,7 +70,7 @@ func (s *Stream) place(k kind, n int) {
 	}
 }
 
-// classify tells what a line is, and how much of its beginning stays as it is.
+// classify returns a line's kind, and how much of its beginning stays unchanged.
 func classify(line string, whole bool) (kind, int) {
 	text := strings.TrimLeft(line, " \t")
 	indent := len(line) - len(text)
@@ -175,7 +174,7 @@ func classifyText(text string, whole bool) (kind, int) {
 	return unsure, 0
 }
 
-// boxed is an item of which n bytes are its sign, and its box, if it has one: - [x] done.
+// boxed classifies an item whose sign has n bytes, and its box, if any: - [x] done.
 func boxed(text string, n int, whole bool) (kind, int) {
 	rest := text[n:]
 	for _, box := range []string{"[ ] ", "[x] ", "[X] "} {
@@ -191,15 +190,14 @@ func boxed(text string, n int, whole bool) (kind, int) {
 
 const boxBytes = len("[ ] ")
 
-// otherSigns are those with which people begin items besides Markdown's own, and numerals the
-// signs with which Chinese counts.
+// otherSigns are the bullets that people use besides Markdown's own, and numerals the Chinese digits.
 const (
 	otherSigns = "•◦▪‣●○■□"
 	numerals   = "一二三四五六七八九十0123456789"
 )
 
-// otherSign is how long the sign is with which text begins an item as no Markdown does: • a,
-// 1、a, （1）a, 一、a. It is 0 if there is none, which is not sure while more may come.
+// otherSign returns the length of an item's sign that is not Markdown: • a, 1、a, （1）a, 一、a. It is 0 if
+// there is none, which is not sure while more may come.
 func otherSign(text string) (n int, sure bool) {
 	first, size := utf8.DecodeRuneInString(text)
 	if strings.ContainsRune(otherSigns, first) {
@@ -225,11 +223,10 @@ func otherSign(text string) (n int, sure bool) {
 	return 0, true
 }
 
-// maxCounted is how long, in bytes, a number in such a sign is at most.
+// maxCounted is the longest number in such a sign, in bytes.
 const maxCounted = 9
 
-// classifyNote tells the line of a note, [^1]: text, and of what a term means, : text, from
-// prose.
+// classifyNote distinguishes a footnote, [^1]: text, and a definition, : text, from prose.
 func classifyNote(text string, whole bool) (kind, int) {
 	if text[0] == ':' {
 		switch {
@@ -253,11 +250,11 @@ func classifyNote(text string, whole bool) (kind, int) {
 	return unsure, 0
 }
 
-// longestNote is how long the name of a note is at most.
+// longestNote is the longest name of a footnote.
 const longestNote = 32
 
-// itemSign is how long the sign is with which text begins an item of a list; 0 if it
-// begins none, which is not sure while more may come.
+// itemSign returns the length of a list item's sign; 0 if text begins none, which is not sure while more
+// may come.
 func itemSign(text string) (n int, sure bool) {
 	if text != "" && strings.Contains("-*+", text[:1]) {
 		n = 1
@@ -278,8 +275,8 @@ func itemSign(text string) (n int, sure bool) {
 	return 0, true
 }
 
-// maxDigits is how long the number of an item is at most.
+// maxDigits is the most digits in an item's number.
 const maxDigits = 4
 
-// run is how often the first byte of text is repeated.
+// run returns how often the first byte of text is repeated.
 func run(text string) int { return len(text) - len(strings.TrimLeft(text, text[:1])) }

@@ -22,42 +22,41 @@ import (
 	"coder/internal/ui/term/syntax"
 )
 
-// Stream reads one text. Set Put, then call Write and in the end End.
+// Stream renders one text. Set Put, then call Write and finally End.
 //
-// The text must be whole runes without control characters other than tab and
-// line end.
+// The text must be whole runes without control characters other than tab and newline.
 type Stream struct {
 	Put    ink.Put
-	Width  func() int // of the terminal; nil: wide enough
-	Source bool       // there are no looks: leave all marks in place
+	Width  func() int // of the terminal; nil: unlimited
+	Source bool       // no styles: leave all marks in place
 	ASCII  bool       // draw with ASCII only
-	Spoken bool       // somebody listens: a table that does not fit is a list
+	Spoken bool       // for a screen reader: a table that does not fit is a list
 
-	line  string   // of the current line, what was not put yet
-	begun bool     // the start of the line was put; what follows is inline
-	look  ink.Look // of the line
-	prev  byte     // what stands before line
+	line  string   // the undrawn part of the current line
+	begun bool     // the start of the line was drawn; the rest is inline
+	look  ink.Look // style of the line
+	prev  byte     // the byte before line
 
-	ends  int  // line ends owed
-	wrote bool // something was put
+	ends  int  // newlines pending
+	wrote bool // something was drawn
 
 	fence  fence
-	code   bool // the line before was code that is set in
+	code   bool // the line before was indented code
 	hidden bool // the line is a fence, which is not put
-	item   int  // the column where the words of the item begin that lines may belong to
+	item   int  // start column of the current item's words
 	table  table
-	wrap   ink.Wrap // of a line of words
+	wrap   ink.Wrap // for prose
 }
 
 // Limits of what is held back, in bytes.
 const (
-	spanBytes = 512     // of a span whose end has not come
-	headBytes = 256     // of a line whose kind is not known
-	codeBytes = 4096    // of a line of code
-	rowBytes  = 8 << 10 // of a row of a table
+	spanBytes = 512     // an unfinished span
+	headBytes = 256     // a line of unknown kind
+	codeBytes = 4096    // a line of code
+	rowBytes  = 8 << 10 // a table row
 )
 
-// Write takes the next piece.
+// Write adds the next piece.
 func (s *Stream) Write(text string) {
 	if s.Width != nil && s.begun {
 		s.wrap.Resize(s.Width())
@@ -82,7 +81,7 @@ func (s *Stream) Write(text string) {
 	}
 }
 
-// End puts what was held back. The stream can then be used anew.
+// End draws what was held back. The stream can then be reused.
 func (s *Stream) End() {
 	if s.line != "" {
 		s.advance(true)
@@ -92,7 +91,7 @@ func (s *Stream) End() {
 	*s = Stream{Put: s.Put, Width: s.Width, Source: s.Source, ASCII: s.ASCII, Spoken: s.Spoken}
 }
 
-// advance puts as much of the line as is certain; whole says that it is all.
+// advance draws as much of the line as is certain; whole means that the line is complete.
 func (s *Stream) advance(whole bool) {
 	switch {
 	case s.begun && (s.fence.open() || s.code):
@@ -102,7 +101,7 @@ func (s *Stream) advance(whole bool) {
 	case s.fence.open():
 		margin, inside := s.fence.within(s.line)
 		switch {
-		case !inside && (whole || strings.TrimLeft(s.line, " ") != ""): // the quote has ended, and its code
+		case !inside && (whole || strings.TrimLeft(s.line, " ") != ""): // the quote has ended, and its code with it
 			s.fence = fence{}
 			s.advance(whole)
 			return
@@ -178,19 +177,18 @@ func (s *Stream) fenced() {
 	s.line, s.hidden = "", true
 }
 
-// Anew has the line that is arriving go on in one of its own: something stands below what
-// was put of it. It returns how far that is to be set in.
+// Anew continues the arriving line on a new line, because other output is below it. It returns the
+// indent to use.
 func (s *Stream) Anew() (indent int) { return s.wrap.Anew() }
 
-// Owes reports whether the line that was put last is whole, though its end was
-// not put yet.
+// Owes reports whether the last line drawn is complete except for its newline.
 func (s *Stream) Owes() bool { return s.wrote && s.ends > 0 }
 
-// Between reports whether what was put is whole paragraphs and blocks of code.
+// Between reports whether only whole paragraphs and blocks of code have been drawn.
 func (s *Stream) Between() bool { return s.Owes() && !s.fence.open() }
 
-// Held is what has come and was not put yet: the word of which it is not known where it ends,
-// the line of code, the row of a table. Of what is wider than the screen it is the end.
+// Held returns the text not drawn yet: an unfinished word, line of code or table row. If it is wider
+// than the screen, it returns the end.
 func (s *Stream) Held() []ink.Span {
 	if s.begun || s.line == "" && len(s.table.rows) == 0 {
 		return s.wrap.Held()
@@ -201,7 +199,7 @@ func (s *Stream) Held() []ink.Span {
 	case len(s.table.rows) > 0 || strings.HasPrefix(strings.TrimLeft(line, "> "), "|"):
 		look.Role = ink.Dim
 		switch {
-		case line == "" && s.Rows() != nil: // they are seen otherwise
+		case line == "" && s.Rows() != nil: // shown otherwise
 			return nil
 		case line == "":
 			line = s.table.rows[len(s.table.rows)-1]
@@ -209,10 +207,10 @@ func (s *Stream) Held() []ink.Span {
 	default: // a few signs that may become anything
 		return nil
 	}
-	return []ink.Span{{}, {Look: look, Text: s.end(line)}} // the blanks before it stay
+	return []ink.Span{{}, {Look: look, Text: s.end(line)}} // keeps the spaces before it
 }
 
-// end is the end of a line as typed, as much as there is room for.
+// end returns the end of a line as typed, as much as fits.
 func (s *Stream) end(line string) string {
 	room := 79
 	if s.Width != nil && s.Width() > 0 {
@@ -225,7 +223,7 @@ func (s *Stream) end(line string) string {
 	return ink.End(strings.ReplaceAll(line, "\t", "    "), room, dots)
 }
 
-// put puts text after the line ends that are owed.
+// put draws text after the pending newlines.
 func (s *Stream) put(l ink.Look, text string) {
 	if text == "" {
 		return
@@ -237,7 +235,7 @@ func (s *Stream) put(l ink.Look, text string) {
 	s.Put(l, text)
 }
 
-// rest puts all there is of the line.
+// rest draws the rest of the line.
 func (s *Stream) rest(l ink.Look) {
 	s.put(l, s.line)
 	s.line = ""
@@ -245,16 +243,16 @@ func (s *Stream) rest(l ink.Look) {
 
 // fence is an open block of code.
 type fence struct {
-	sign   string // what opened it; its end is as long or longer
-	quotes int    // it stands in so many
+	sign   string // its opening sign; the end is at least as long
+	quotes int    // number of quotes around it
 	diff   bool
 	syntax syntax.Scanner
 }
 
 func (f fence) open() bool { return f.sign != "" }
 
-// within is how much of a line stands before its code, and whether it is still in the quote
-// that the code stands in.
+// within returns the length of the prefix before a line's code, and whether the line is still in the
+// code's quote.
 func (f fence) within(line string) (margin int, ok bool) {
 	for range f.quotes {
 		rest := strings.TrimLeft(line[margin:], " ")
@@ -269,7 +267,7 @@ func (f fence) within(line string) (margin int, ok bool) {
 	return margin, true
 }
 
-// closedBy reports whether line ends f.
+// closedBy reports whether line closes f.
 func (f fence) closedBy(line string) bool {
 	line = strings.TrimSpace(line)
 	return len(line) >= len(f.sign) && strings.Trim(line, f.sign[:1]) == ""

@@ -6,34 +6,33 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// Bounds of a table that is held until its end; what comes after is drawn row
-// by row, in columns as wide as before.
+// Limits of a table held until its end; later rows are drawn one by one, in columns of the same widths.
 const (
 	tableRows  = 200
 	tableBytes = 32 << 10
 )
 
-// usualWidth is taken for the width of a terminal that does not tell it.
+// usualWidth is assumed for a terminal of unknown width.
 const usualWidth = 80
 
-// table is the rows that may turn out to be one.
+// table is rows that may turn out to be a table.
 type table struct {
-	rows   []string // as typed; the second is the rule below the head
+	rows   []string // as typed; the second is the rule below the heading
 	size   int
-	owed   int // line ends owed before the first row
+	owed   int // newlines pending before the first row
 	align  []ink.Align
-	widths []int  // of the columns, once the first part was drawn
-	margin string // what stands before each row: blanks, the signs of a quote
+	widths []int  // column widths, once the first part was drawn
+	margin string // prefix of each row: spaces, quote signs
 }
 
 func (t table) empty() bool { return len(t.rows) == 0 && t.widths == nil }
 
-// goesOn reports whether a row behind such a margin belongs to it: it is in the same quote.
+// goesOn reports whether a row with this margin belongs to the table: it is in the same quote.
 func (t table) goesOn(margin string) bool {
 	return t.empty() || strings.Count(t.margin, ">") == strings.Count(margin, ">")
 }
 
-// beside puts what stands beside a margin.
+// beside returns a Put that draws after a margin.
 func (s *Stream) beside(margin string) ink.Put {
 	if margin == "" {
 		return s.put
@@ -57,7 +56,7 @@ func (s *Stream) beside(margin string) ink.Put {
 	}
 }
 
-// addRow takes a line that begins with a bar.
+// addRow adds a line that begins with a bar.
 func (s *Stream) addRow(line string) {
 	if s.table.widths != nil {
 		g := ink.Grid{Rows: [][]ink.Cell{s.cells(line)}, Align: s.table.align}
@@ -70,7 +69,7 @@ func (s *Stream) addRow(line string) {
 	s.table.rows = append(s.table.rows, line)
 	s.table.size += len(line)
 	if len(s.table.rows) == 2 {
-		if s.table.align = readRule(line); s.table.align == nil { // the first is no head; this one may be
+		if s.table.align = readRule(line); s.table.align == nil { // the first row is not a heading; this one may be
 			after := s.ends
 			s.asTyped(s.table.rows[0])
 			s.table = table{rows: []string{line}, size: len(line), owed: after, margin: s.table.margin}
@@ -82,8 +81,7 @@ func (s *Stream) addRow(line string) {
 	}
 }
 
-// Rows are the whole rows of the table that is arriving, as typed, if there is more of it than
-// the first.
+// Rows returns the complete rows of the arriving table, as typed, if there is more than one.
 func (s *Stream) Rows() []string {
 	if len(s.table.rows) < 2 && s.line == "" {
 		return nil
@@ -91,22 +89,21 @@ func (s *Stream) Rows() []string {
 	return s.table.rows
 }
 
-// Preview puts the table that is arriving as it would be drawn if it ended here, in a line
-// below what was put.
+// Preview draws the arriving table as if it ended here, on a line below the drawn text.
 func (s *Stream) Preview(put ink.Put) {
 	so := Stream{Put: put, Width: s.Width, Source: s.Source, ASCII: s.ASCII, Spoken: s.Spoken, table: s.table}
 	so.table.owed = 0
 	if s.wrote && s.table.owed > 1 {
 		put(ink.Look{}, strings.Repeat("\n", s.table.owed-1))
 	}
-	if len(s.table.rows) == 1 { // it may still be none
+	if len(s.table.rows) == 1 { // it may not be a table
 		put(ink.Look{Role: ink.Dim}, s.end(s.table.rows[0]))
 		return
 	}
 	so.drawTable()
 }
 
-// endTable draws the rows that were held back, if any.
+// endTable draws the held rows, if any.
 func (s *Stream) endTable() {
 	after := s.ends
 	switch t := s.table; {
@@ -118,7 +115,7 @@ func (s *Stream) endTable() {
 	s.ends, s.table = after, table{}
 }
 
-// asTyped puts a row that is no part of a table.
+// asTyped draws a row that is not part of a table.
 func (s *Stream) asTyped(line string) {
 	s.ends = s.table.owed
 	if s.put(ink.Look{Role: ink.Dim}, s.table.margin); s.Source {
@@ -128,7 +125,7 @@ func (s *Stream) asTyped(line string) {
 	inliner{put: s.put, whole: true}.read(line, 0, ink.Look{}, 0)
 }
 
-// drawTable puts all rows held and returns the widths of the columns.
+// drawTable draws all held rows and returns the column widths.
 func (s *Stream) drawTable() []int {
 	t := s.table
 	s.ends = t.owed
@@ -145,7 +142,7 @@ func (s *Stream) drawTable() []int {
 	for _, w := range widths {
 		wide += w
 	}
-	if width == 0 && s.Source && wide > usualWidth { // lines that somebody listens to, perhaps
+	if width == 0 && s.Source && wide > usualWidth { // possibly lines for a screen reader
 		g.List(0, put)
 	} else {
 		widths = g.Draw(width, put)
@@ -154,10 +151,10 @@ func (s *Stream) drawTable() []int {
 	return widths
 }
 
-// brokenLines are line ends within a cell, which goes on in its line.
+// brokenLines replaces line breaks within a cell, which stays on one line.
 var brokenLines = strings.NewReplacer("<br>", " / ", "<br/>", " / ", "<br />", " / ")
 
-// cells reads the cells of a row.
+// cells parses the cells of a row.
 func (s *Stream) cells(line string) []ink.Cell {
 	var cells []ink.Cell
 	for _, text := range split(line) {
@@ -174,7 +171,7 @@ func (s *Stream) cells(line string) []ink.Cell {
 	return cells
 }
 
-// split parts a row at its bars, save those after a backslash or within ticks.
+// split splits a row at its bars, except those after a backslash or within ticks.
 func split(line string) []string {
 	line = strings.TrimPrefix(strings.TrimSpace(line), "|")
 	var cells []string
@@ -199,7 +196,7 @@ func split(line string) []string {
 	}
 }
 
-// readRule reads the row below the head; nil if it is none.
+// readRule parses the row below the heading; nil if it is not a rule.
 func readRule(line string) []ink.Align {
 	var align []ink.Align
 	for _, c := range split(line) {

@@ -7,36 +7,36 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// language is what sets one apart from another.
+// language describes the syntax of a language.
 type language struct {
-	names    string // as people write them, apart by blanks
+	names    string // usual names, separated by spaces
 	comments []string
 	quotes   []quote
-	keywords string // apart by blanks
-	consts   string // words that are coloured like numbers
-	fold     bool   // keywords in any case
-	dash     bool   // words may hold a dash
+	keywords string // separated by spaces
+	consts   string // words colored like numbers
+	fold     bool   // keywords ignore case
+	dash     bool   // words may contain a dash
 	keys     bool   // a word before a colon or an equals sign is a key
 
 	once  sync.Once
 	words map[string]ink.Role
 }
 
-// quote is something that begins and ends with a sign of its own.
+// quote is an element with its own opening and closing signs.
 type quote struct {
 	from, to string
 	role     ink.Role
-	escape   byte // the byte that takes the meaning from the next; 0: none
-	lines    bool // may go on over several lines
+	escape   byte // the byte that escapes the next; 0: none
+	lines    bool // may span several lines
 	fits     func(rest string) bool
 }
 
 func str(sign string) quote { return quote{from: sign, to: sign, role: ink.String, escape: '\\'} }
 
-// raw is a string without escapes that may go on over lines.
+// raw returns a string without escapes that may span lines.
 func raw(sign string) quote { return quote{from: sign, to: sign, role: ink.String, lines: true} }
 
-// long is a string with escapes that may go on over lines.
+// long returns a string with escapes that may span lines.
 func long(sign string) quote {
 	return quote{from: sign, to: sign, role: ink.String, escape: '\\', lines: true}
 }
@@ -45,8 +45,7 @@ func block(from, to string) quote {
 	return quote{from: from, to: to, role: ink.Comment, lines: true}
 }
 
-// char is a letter in single quotes, which elsewhere mark lifetimes and the
-// like.
+// char returns a character in single quotes, which elsewhere mark lifetimes and the like.
 func char() quote {
 	q := str("'")
 	q.fits = func(rest string) bool {
@@ -105,7 +104,7 @@ var languages = []language{
 	{names: "css scss less sass", comments: slashes, quotes: []quote{stars, str(`"`), str("'")}, dash: true, keys: true},
 }
 
-// index finds a language by any of its names.
+// index maps every name to its language.
 var index = sync.OnceValue(func() map[string]*language {
 	all := make(map[string]*language)
 	for i := range languages {
@@ -116,7 +115,7 @@ var index = sync.OnceValue(func() map[string]*language {
 	return all
 })
 
-// word is the role of a word, given what follows it.
+// word returns the role of a word, given the text after it.
 func (l *language) word(w, after string) ink.Role {
 	l.once.Do(func() {
 		l.words = make(map[string]ink.Role)
@@ -140,7 +139,7 @@ func (l *language) word(w, after string) ink.Role {
 	return ink.Plain
 }
 
-// letters reports whether c may stand within a word.
+// letters reports whether c may be part of a word.
 func (l *language) letters(c byte) bool {
 	return letter(c) || c >= '0' && c <= '9' || l.dash && c == '-'
 }

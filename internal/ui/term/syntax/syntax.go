@@ -1,7 +1,6 @@
-// Package syntax colours source code line by line: keywords, strings, comments
-// and numbers, in the languages models write most. It is a scanner with a table
-// per language, not a parser: what it does not know it leaves plain, and it
-// never changes, adds or drops a byte.
+// Package syntax colors source code line by line: keywords, strings, comments and numbers, in the
+// languages that models write most. It is a scanner with a table per language, not a parser: unknown
+// text stays plain, and no byte is ever changed, added or dropped.
 package syntax
 
 import (
@@ -11,15 +10,15 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// Scanner colours the lines of one text, from the first to the last. The zero
-// Scanner knows no language and leaves everything plain.
+// Scanner colors the lines of one text, in order. The zero Scanner has no language and leaves everything
+// plain.
 type Scanner struct {
 	lang *language
 	open *quote // what the last line left open
 }
 
-// For returns a Scanner for the language of that name, as written after the
-// fence of a code block or as the extension of a file.
+// For returns a Scanner for the language of that name, as written after a code fence or as a file
+// extension.
 func For(name string) Scanner {
 	name = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(name), "."))
 	if at := strings.IndexAny(name, " \t{,:"); at >= 0 {
@@ -34,10 +33,10 @@ func For(name string) Scanner {
 // Known reports whether s has a language.
 func (s *Scanner) Known() bool { return s.lang != nil }
 
-// lineBytes is the longest line that is coloured.
+// lineBytes is the longest line that is colored.
 const lineBytes = 4096
 
-// Line puts the spans of the next line, which has no line end.
+// Line draws the spans of the next line, which has no newline.
 func (s *Scanner) Line(line string, put ink.Put) {
 	if s.lang == nil || len(line) > lineBytes {
 		emit(put, ink.Plain, line)
@@ -56,7 +55,7 @@ func emit(put ink.Put, r ink.Role, text string) {
 	}
 }
 
-// next is the length and role of what begins at i.
+// next returns the length and role of the token at i.
 func (s *Scanner) next(line string, i int) (int, ink.Role) {
 	rest := line[i:]
 	if s.open != nil {
@@ -78,7 +77,7 @@ func (s *Scanner) next(line string, i int) (int, ink.Role) {
 	return s.other(rest), ink.Plain
 }
 
-// other is how far nothing of interest comes, at least one byte.
+// other returns the length of text before the next token, at least one byte.
 func (s *Scanner) other(rest string) int {
 	for i := 1; i < len(rest); i++ {
 		if c := rest[i]; c != ' ' && c != '\t' && c < 0x80 {
@@ -88,8 +87,8 @@ func (s *Scanner) other(rest string) int {
 	return len(rest)
 }
 
-// comment reports whether a comment that lasts to the end of the line begins
-// at i. One that is a single sign must stand at the start of a word.
+// comment reports whether a comment to the end of the line begins at i. A single sign must be at the
+// start of a word.
 func (s *Scanner) comment(line string, i int) bool {
 	return slices.ContainsFunc(s.lang.comments, func(c string) bool {
 		return strings.HasPrefix(line[i:], c) && (len(c) > 1 || i == 0 || strings.IndexByte(" \t;(", line[i-1]) >= 0)
@@ -105,7 +104,7 @@ func (s *Scanner) quote(rest string) *quote {
 	return nil
 }
 
-// inside is how much of rest belongs to q, looking for its end from skip on.
+// inside returns how much of rest belongs to q, searching for its end from skip on.
 func (s *Scanner) inside(q *quote, rest string, skip int) (int, ink.Role) {
 	s.open = nil
 	for i := skip; i < len(rest); i++ {
