@@ -106,9 +106,9 @@ func (a *App) examineName() []Finding {
 	if len(others) == 0 {
 		return nil
 	}
-	f := Finding{What: "another coder on PATH", State: Noted, Found: strings.Join(others, ", "), Do: "coder starts this one; start the other by its full path"}
+	f := Finding{What: "another coder on PATH", State: Noted, Found: strings.Join(others, ", "), Do: "this program comes first on PATH; run the other by its full path"}
 	if first {
-		f.Do = "coder starts the other one: use coder-agent for this one, or change PATH"
+		f.Do = "the other program comes first on PATH: run coder-agent, or change PATH"
 	}
 	return []Finding{f}
 }

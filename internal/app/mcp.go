@@ -84,7 +84,7 @@ func (r mcpReader) take(s mcp.Server, err error) {
 	switch {
 	case taken && err != nil:
 	case taken && other == s.Name:
-		err = errors.New("another of that name takes precedence")
+		err = errors.New("another one with this name takes precedence")
 	case taken:
 		err = fmt.Errorf("its name is too similar to %s", oneLine(other))
 	default:

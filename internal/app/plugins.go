@@ -128,7 +128,7 @@ func (a *App) usePlugin(p plugin.Plugin, holds func() bool) error {
 // them, not to their answers: they cannot approve a call.
 func (a *App) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string, err error) {
 	if rel, err := filepath.Rel(a.Home, p.Dir); a.Home != "" && err == nil && filepath.IsLocal(rel) {
-		return nil, nil, fmt.Errorf("it is in %s, which no command sees: move it elsewhere", a.Home)
+		return nil, nil, fmt.Errorf("it is in %s, which is hidden from commands: move it elsewhere", a.Home)
 	}
 	for _, by := range p.Hooks {
 		some, more, err := hooks.Read(by, hooks.Source{Plugin: p.Name, Root: p.Dir, Hide: []string{p.Unpinned()}})

@@ -133,7 +133,7 @@ func (t recordedTool) Prepare(ctx context.Context, args json.RawMessage) (call t
 	return recordedCall{Title: asked.Title, Effects: asked.Effects}, nil
 }
 
-var errNotAsked = errors.New("this tool is not asked again")
+var errNotAsked = errors.New("a rerun does not call this tool")
 
 type recordedCall tool.Plan
 

@@ -67,7 +67,7 @@ func (s *Store) sealed(ctx context.Context, id string, at uint64) iter.Seq2[even
 		for r, err := range s.Logs.Read(ctx, id, 0) {
 			ours := err != nil || notary.Vouches(r) && doubt == ""
 			if !ours && r.Seq > at && changesFiles(r.Event) {
-				err = fmt.Errorf("your coder did not write record %d on this machine, so its files are not restored", r.Seq)
+				err = fmt.Errorf("coder did not write record %d on this machine, so its files are not restored", r.Seq)
 			}
 			if e, ok := r.Event.(event.ToolCallRequested); ok && !ours {
 				e.Before, e.Tree = nil, ""

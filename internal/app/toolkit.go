@@ -342,7 +342,7 @@ func (t *toolkit) observe(r event.Record, when supervisor.When) {
 	if r.Vouched {
 		t.history.Add(r) // an undo must not restore contents that are not vouched
 	} else if e, ok := r.Event.(event.ToolCallRequested); ok && len(e.Before)+len(e.Tree) > 0 && t.notOurs == "" {
-		t.notOurs = "your coder did not make the changes of this session on this machine, in this folder"
+		t.notOurs = "coder did not make this session's changes on this machine and in this folder"
 		if r.Seal == "" {
 			t.notOurs = "an earlier version of coder made this session's changes and did not sign them, so this version cannot tell them from someone else's"
 		}

@@ -83,7 +83,7 @@ func (b *above) make(session, mode string, s app.Standing) {
 }
 
 // leastPercent is how full the window is when the line says so.
-const leastPercent = 10
+const leastPercent = 25
 
 // parts are what the line says, the lasting first.
 func (b *above) parts(s app.Standing) (parts []string) {

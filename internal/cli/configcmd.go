@@ -121,7 +121,7 @@ func (inv *invocation) runTrust(context.Context) error {
 	lines := []string{said}
 	if !fl.revoke {
 		for _, name := range trust.Settings(root) {
-			lines = append(lines, words.T("  %s, as it is now; coder asks again when it changes", name))
+			lines = append(lines, words.T("  %s, as it is now; coder asks again if it changes", name))
 		}
 		lines = append(lines, inv.lines(e.Rows())...)
 	}

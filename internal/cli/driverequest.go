@@ -128,7 +128,7 @@ func (d *driven) setMode(ctx context.Context, theirs string) (ours string, err e
 	case theirs == "":
 		return "", errors.New("the request names no mode")
 	case theirs == "auto":
-		return "", errors.New("the mode auto is not supported")
+		return "", errors.New("auto mode is not supported")
 	case ours == mode.Yolo && !d.inv.flags.mayBypass: // the mode is not available either; this says why
 		return "", errors.New("the session was not started with --allow-dangerously-skip-permissions")
 	}

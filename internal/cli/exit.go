@@ -196,7 +196,7 @@ func providerHint(err error) string {
 		return "" // the error says what is wrong
 	case errors.Is(err, provider.ErrAuth):
 		return "check CODER_API_KEY, your vendor's variable or provider.api_key; coder config show shows which is used"
-	case errors.Is(err, provider.ErrRateLimited) && strings.Contains(text, "the limit ends at"):
+	case errors.Is(err, provider.ErrRateLimited) && strings.Contains(text, "the limit resets at"):
 		return "--wait-limit DURATION waits for it"
 	case errors.Is(err, provider.ErrNoModel):
 		return "choose one with --model or CODER_MODEL"

@@ -77,7 +77,7 @@ func (inv *invocation) saveGolden(ctx context.Context, a *app.App, session, name
 		inv.warn(inv.words.T("saved with this difference as expected; --except %d skips the record", saved.Difference.Record))
 	}
 	if len(saved.Left) > 0 {
-		inv.warn(fmt.Sprintf("skipped, since they may hold secrets: %s", strings.Join(saved.Left, ", ")))
+		inv.warn(fmt.Sprintf("skipped (may contain secrets): %s", strings.Join(saved.Left, ", ")))
 	}
 	return inv.tell(inv.words.T(display.Form(saved.Steps, "saved in %s: %d step, %d records", "saved in %s: %d steps, %d records"), dir, saved.Steps, saved.Records))
 }

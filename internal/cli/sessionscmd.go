@@ -83,7 +83,7 @@ func (inv *invocation) foreignSessions(a *app.App, agent string) error {
 // changeSessions renames, tags, archives or deletes sessions.
 func (inv *invocation) changeSessions(ctx context.Context, a *app.App, verb string, args []string) error {
 	if len(args) == 0 {
-		return usagef("coder sessions %s needs the id of a session; coder sessions lists them", verb)
+		return usagef("coder sessions %s needs a session id; coder sessions lists the sessions", verb)
 	}
 	store, ids := a.Store(), args
 	if verb == "rename" || verb == "tag" {
@@ -122,7 +122,7 @@ func (inv *invocation) changeSessions(ctx context.Context, a *app.App, verb stri
 	if verb == "archive" {
 		return inv.tell(inv.words.T("Archived: %s. coder sessions --all lists them.", strings.Join(ids, ", ")))
 	}
-	return inv.tell(inv.words.T("Listed again: %s.", strings.Join(ids, ", ")))
+	return inv.tell(inv.words.T("Unarchived: %s.", strings.Join(ids, ", ")))
 }
 
 // deleteSessions shows what is deleted with sessions and deletes them if you agree.
@@ -148,7 +148,7 @@ func (inv *invocation) deleteSessions(ctx context.Context, a *app.App, ids []str
 			about = strings.Join(slash.SessionRow(heads[i]), "  ")
 		}
 		files := inv.words.T(display.Form(p.Files, "%d file", "%d files"), p.Files)
-		if err := inv.tell(about, "  "+inv.words.T("goes: conversation, approvals, audit, saved output and plans (%s, %s)", files, sizeOf(p.Bytes))); err != nil {
+		if err := inv.tell(about, "  "+inv.words.T("deletes: conversation, approvals, audit, saved output and plans (%s, %s)", files, sizeOf(p.Bytes))); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (inv *invocation) deleteSessions(ctx context.Context, a *app.App, ids []str
 		if ask == nil {
 			return inputf("coder sessions delete asks before it deletes; without a terminal add --yes")
 		}
-		yes, err := ask.confirm(ctx, inv.words.T("Delete for good? What the sessions changed in files stays. [y/N] "), false)
+		yes, err := ask.confirm(ctx, inv.words.T("Delete for good? File changes made by the sessions stay. [y/N] "), false)
 		if err != nil || !yes {
 			return cmp.Or(err, inv.tell(inv.words.T("Nothing was deleted.")))
 		}

@@ -65,7 +65,7 @@ func subcommands() []subcommand {
 			{"[search WORDS] --from claude|codex [--all] [--json]", "list the sessions of another agent for this folder; coder -r ID continues one"},
 			{"delete ID ... [--yes]", "delete sessions, after showing what goes"},
 		}},
-		{"export", one, nil, inWorkspace("coder export needs the id of one session; coder sessions lists them", (*invocation).runExport), []use{{"ID [--format json|md|html|bundle|request]", "export a session to read or share; a bundle can be continued elsewhere"}}},
+		{"export", one, nil, inWorkspace("coder export needs a session id; coder sessions lists the sessions", (*invocation).runExport), []use{{"ID [--format json|md|html|bundle|request]", "export a session to read or share; a bundle can be continued elsewhere"}}},
 		{"import", one, nil, inWorkspace("coder import needs a file that coder export --format bundle wrote", (*invocation).runImport), []use{{"FILE [--session-id ID]", "import a bundle from another machine; no approvals come with it"}}},
 		{"audit", func(args []string) bool {
 			return len(args) <= 1 || len(args) == 2 && slices.Contains([]string{"show", "verify"}, args[0])
@@ -75,17 +75,17 @@ func subcommands() []subcommand {
 		}},
 		{"why", one, nil, (*invocation).runWhy, []use{{"FILE[:LINE] [--json]", "show the prompt, tool call and approval behind a file or line"}}},
 		{"blame", one, nil, (*invocation).runBlame, []use{{"FILE [--json]", "show which session or commit wrote each line of a file"}}},
-		{"show", one, nil, inWorkspace("coder show needs the id of one session; coder sessions lists them", (*invocation).runShow), []use{{"SESSION [--at SEQ] [--file PATH]", "show a session at a record: conversation, todos, questions, context, files"}}},
+		{"show", one, nil, inWorkspace("coder show needs a session id; coder sessions lists the sessions", (*invocation).runShow), []use{{"SESSION [--at SEQ] [--file PATH]", "show a session at a record: conversation, todos, questions, context, files"}}},
 		{"diff", func(args []string) bool { return len(args) == 2 && strings.Contains(args[1], "..") }, nil, inWorkspace("coder diff needs a session and two of its records: coder diff SESSION A..B", (*invocation).runDiff), []use{{"SESSION A..B", "show how a session's files changed between two records"}}},
-		{"fork", one, nil, inWorkspace("coder fork needs the id of one session; coder sessions lists them", (*invocation).runFork), []use{{"SESSION [--at SEQ] [--session-id ID]", "start a new session from a record, with its files in a git worktree or a copy"}}},
-		{"restore", one, nil, inWorkspace("coder restore needs the id of one session; coder sessions lists them", (*invocation).runRestore), []use{{"SESSION --at SEQ [--dry] [--force]", "restore a session's files to a record; /undo reverts it"}}},
+		{"fork", one, nil, inWorkspace("coder fork needs a session id; coder sessions lists the sessions", (*invocation).runFork), []use{{"SESSION [--at SEQ] [--session-id ID]", "start a new session from a record, with its files in a git worktree or a copy"}}},
+		{"restore", one, nil, inWorkspace("coder restore needs a session id; coder sessions lists the sessions", (*invocation).runRestore), []use{{"SESSION --at SEQ [--dry] [--force]", "restore a session's files to a record; /undo reverts it"}}},
 		{"worktree", func(args []string) bool {
 			return len(args) == 1 && args[0] == "list" || len(args) == 2 && args[0] == "remove"
 		}, worktreeVerbs, inWorkspace("coder worktree takes list, or remove NAME", (*invocation).runWorktree), []use{
 			{"list [--json]", "list the folders created by coder fork"},
 			{"remove NAME [--force]", "delete a folder and its session; --force even if it has changes"},
 		}},
-		{"replay", one, nil, inWorkspace("coder replay needs the id of one session; coder sessions lists them", (*invocation).runReplay), []use{
+		{"replay", one, nil, inWorkspace("coder replay needs a session id; coder sessions lists the sessions", (*invocation).runReplay), []use{
 			{"SESSION [--until SEQ] [--speed N] [--step]", "play a session back; nothing runs and nothing is sent"},
 			{"SESSION --verify [--json]", "run a session again offline, with the recorded replies, and show the first difference"},
 		}},
@@ -96,12 +96,12 @@ func subcommands() []subcommand {
 			{"run [NAME ...] [--update] [--json]", "run golden sessions offline and show differences; --update accepts them"},
 			{"list", "list the golden sessions of this project"},
 		}},
-		{"context", one, nil, inWorkspace("coder context needs the id of one session; coder sessions lists them", (*invocation).runContext), []use{{"SESSION [--json]", "show what filled the model's window, by source, and what each part cost"}}},
+		{"context", one, nil, inWorkspace("coder context needs a session id; coder sessions lists the sessions", (*invocation).runContext), []use{{"SESSION [--json]", "show what filled the model's window, by source, and what each part cost"}}},
 		{"review", upTo(1), nil, (*invocation).runReview, []use{{"[RANGE|-] [--format text|json|sarif|github] [--fail-on error|warning|note|never]", "review the uncommitted change, a range such as main...HEAD, or a diff on stdin"}}},
 		{"search", func(args []string) bool { return len(args) > 0 }, nil, (*invocation).runSearch, []use{{"WORDS [--json]", "search the sessions of all projects, newest first"}}},
 		{"usage", none, nil, (*invocation).runUsage, []use{{"[--since DAY|AGE] [--by day|project|model] [--json]", "show tokens and cost in all projects"}}},
 		{"tasks", upTo(1), nil, (*invocation).runTasks, []use{{"[--json] [--full [INTERACTION]]", "list tasks and open questions; --full shows whole questions"}}},
-		{"respond", one, nil, inWorkspace("coder respond needs the id of one interaction; coder tasks lists them", (*invocation).runRespond), []use{{"INTERACTION --option ID [--input TEXT] [--comment TEXT]", "answer an open question"}}},
+		{"respond", one, nil, inWorkspace("coder respond needs an interaction id; coder tasks lists the open questions", (*invocation).runRespond), []use{{"INTERACTION --option ID [--input TEXT] [--comment TEXT]", "answer an open question"}}},
 		{"watch", upTo(1), nil, inWorkspace("", (*invocation).runWatch), []use{{"[SESSION] [--from SEQ|--last]", "follow a session that runs in another process"}}},
 		{"web", none, nil, inWorkspace("", (*invocation).runWeb), []use{{"[--listen HOST:PORT]", "open sessions in a browser: follow, answer, start, review, replay"}}},
 		{"policy", func(args []string) bool {

@@ -405,7 +405,7 @@ func (t *terminal) banner() error {
 	}
 	command, _ := t.session().LeftCommand() // shown when it continues
 	if u, ok := t.session().Unfinished(); ok && u.Pending != nil && u.Pending.Author != event.ActorRecovery && command == "" {
-		add(ink.Warn, w.T("the last turn was cut off while it waited for an answer: %s", oneLine(u.Title)))
+		add(ink.Warn, w.T("the last turn was interrupted while it waited for an answer: %s", oneLine(u.Title)))
 	}
 	if t.session().CutUndo() {
 		add(ink.Warn, w.T("the program ended during an undo or redo; /undo shows what can be undone now"))
@@ -471,7 +471,7 @@ func (s replSession) Continue(ctx context.Context, out event.Sink) (string, erro
 // back into the line; sent once more, it goes without the files that cannot be read.
 func (s replSession) Run(ctx context.Context, input lineedit.Draft, out event.Sink) (string, error) {
 	if t, ok := s.Session.Unfinished(); ok {
-		s.terminal.warn(fmt.Sprintf("closed the turn that was cut off: %s", oneLine(t.Title)))
+		s.terminal.warn(fmt.Sprintf("closed the interrupted turn: %s", oneLine(t.Title)))
 	}
 	if !isCommand(input.Text()) {
 		s.terminal.lookForUpdate(ctx)

@@ -20,7 +20,7 @@ var keys = [][2]string{
 	{"Ctrl+Z", "suspend; fg resumes"},
 	{"Ctrl+O", "print the last omitted output, or all of an approval"},
 	{"Ctrl+V", "attach the image in the clipboard; or drop a file here"},
-	{"Ctrl+S", "put the draft away, or bring it back"},
+	{"Ctrl+S", "stash the draft, or restore it"},
 	{"Tab", "complete; on an empty line: plan mode on or off"},
 	{"Shift+Tab", "next mode; at an edit: yes, and allow edits"},
 	{"Up, Down", "earlier input; during a turn: queued input"},

@@ -56,7 +56,7 @@ func RestorePlan(plan undo.Plan, at uint64, force string) display.Block {
 	case plan.DryRun:
 		head = "Files would match record %d."
 	case len(plan.Kept)+len(plan.Lost)+len(plan.Failed) > 0:
-		head = "Files match record %d, but not all:"
+		head = "Files match record %d, except for some:"
 	}
 	return display.Text(joined(append([]string{fmt.Sprintf(head, at)}, plan.Lines(force)...)))
 }

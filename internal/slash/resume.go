@@ -16,7 +16,7 @@ func Resume(archive Archive, current string, now func() time.Time) Command {
 			case "":
 				return listSessions(ctx, archive, current, now())
 			case current:
-				return say("this is session " + current + " already")
+				return say("already in session " + current)
 			}
 			if err := archive.Free(ctx, c.Args); err != nil {
 				return wrong("%v", err)

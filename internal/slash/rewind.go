@@ -39,7 +39,7 @@ func Rewind(undoes, redoes Revert, past *undo.History) Command {
 				to = to.Before
 			}
 			if to == nil {
-				return wrong("not that many messages; /rewind lists them")
+				return wrong("there are fewer messages; /rewind lists them")
 			}
 			return rewind(ctx, c, to, undoes, past, word == "dry")
 		},

@@ -213,7 +213,7 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/redo", "nothing to redo", "redo all=false force=false dry=false"},
 		{"/sessions", "*  here     1970-01-01 00:00  0\n   old ", ""},
 		{"/resume", "/resume ID continues one of them", ""},
-		{"/resume here", "this is session here already", ""},
+		{"/resume here", "already in session here", ""},
 		{"/export", "written: here.md", "write here md"},
 		{"/help", "/mode [build|plan|default|auto-edit|yolo]\n                         show the mode, or switch to another\n/build   ", ""},
 		{"/export ./notes", "written: ./notes", "write here md"},

@@ -34,7 +34,7 @@ func (o *Orchestrator) waitForLimit(ctx context.Context, st *turnState, err erro
 	end := o.Now().Add(e.RetryAfter)
 	failure = err
 	if e.RetryAfter >= worthAsking {
-		failure = fmt.Errorf("%w; the limit ends at %s", err, clockTime(o.Now(), end))
+		failure = fmt.Errorf("%w; the limit resets at %s", err, clockTime(o.Now(), end))
 	}
 	if st.waited+e.RetryAfter > st.set.WaitLimit {
 		may, err := o.mayWait(ctx, st, failure, e.RetryAfter)
@@ -61,7 +61,7 @@ func (o *Orchestrator) mayWait(ctx context.Context, st *turnState, why error, wa
 	a, err := o.Person(st.sink).Ask(ctx, uip.Request{
 		ID: o.NewID("ui"), TaskID: st.task, Author: o.actor(ActorAgent), Kind: uip.Select, Purpose: uip.Generic,
 		Display: uip.Display{
-			Title: "The provider's limit is reached. Wait until it ends, then continue?", Description: why.Error(),
+			Title: "The provider's limit is reached. Wait until it resets, then continue?", Description: why.Error(),
 			Metadata: map[string]string{uip.OnYes: limitWait, uip.OnNo: limitStop},
 		},
 		Options: []uip.Option{{ID: limitWait, Label: "Wait and continue", Default: true}, {ID: limitStop, Label: "Stop the turn", Style: uip.Danger}},

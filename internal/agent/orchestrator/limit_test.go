@@ -71,7 +71,7 @@ func TestWaitingForTheEndOfALimit(t *testing.T) {
 			if (answer == "done" && err == nil) != tc.done || who.asked != tc.asked || fmt.Sprint(waits) != tc.waits {
 				t.Errorf("%q, %v; asked %d times, waited %v", answer, err, who.asked, waits)
 			}
-			if err != nil && errors.Is(err, provider.ErrRateLimited) && !strings.Contains(err.Error(), "the limit ends at ") {
+			if err != nil && errors.Is(err, provider.ErrRateLimited) && !strings.Contains(err.Error(), "the limit resets at ") {
 				t.Errorf("%v", err)
 			}
 			b.wellFormed()

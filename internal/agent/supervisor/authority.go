@@ -191,7 +191,7 @@ func (s *Session) untrustedNotice() string {
 	case s.ignored.unsigned && !s.ignored.foreign:
 		why = "it was written by an earlier version of coder, which did not sign its records"
 	default:
-		why = "your coder did not write its log on this machine, in this folder"
+		why = "coder did not write its log on this machine and in this folder"
 	}
 	return fmt.Sprintf("session %s grants nothing: %v", s.ID, strings.Join(append([]string{why}, what...), "; "))
 }

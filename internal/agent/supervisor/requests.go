@@ -61,7 +61,7 @@ func (s *Session) endRequests(ctx context.Context, others func(event.ToolCallReq
 			Output: []byte(res.Text), IsError: true, Unknown: true, Timestamp: s.sup.Now().UnixMilli(),
 		}})
 		if err != nil {
-			return fmt.Errorf("settle %s, which was cut off: %w", req.Tool, err)
+			return fmt.Errorf("settle the interrupted %s: %w", req.Tool, err)
 		}
 	}
 	return nil

@@ -76,7 +76,7 @@ func (s *Session) endUndoing(ctx context.Context, sink event.Sink) error {
 	for _, e := range s.engine.CutOff() {
 		e.Timestamp = s.sup.Now().UnixMilli()
 		if err := sink.Emit(ctx, event.Record{Actor: event.ActorRecovery, Event: e}); err != nil {
-			return fmt.Errorf("record the end of an undo that was cut off: %w", err)
+			return fmt.Errorf("record the end of an interrupted undo: %w", err)
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ const (
 )
 
 // ErrTooManySubtasks reports a turn that has used up its subtasks.
-var ErrTooManySubtasks = fmt.Errorf("a turn may delegate work to other agents at most %d times, and it has", SubtasksPerTurn)
+var ErrTooManySubtasks = fmt.Errorf("this turn has already delegated work to other agents %d times, the most allowed", SubtasksPerTurn)
 
 // Subtask is work for a subagent. It belongs to the current turn.
 type Subtask struct {

@@ -289,7 +289,7 @@ func (s *Session) through(out event.Sink) event.Sink {
 		rs := []event.Record{r}
 		if q, ok := s.open.passed(r); ok {
 			s.broker.Forget(q)
-			rs = []event.Record{withdrawal(q, r.Task, "it is void: the matter was decided without it"), r}
+			rs = []event.Record{withdrawal(q, r.Task, "it no longer applies: the call was decided without it"), r}
 		}
 		return s.line.EmitAll(ctx, shown, rs...)
 	})

@@ -177,7 +177,7 @@ func (s *Session) cutOff(t task.Task, doubts []uncertainCall) uip.Request {
 	for _, c := range s.unfinishedSubtasks() {
 		lines = append(lines, fmt.Sprintf("%s was working on: %s", c.earlier.agent, sanitize.Line(c.earlier.task.Title, lineRunes)))
 	}
-	return s.recoveryQuestion(t.ID, "the last turn was cut off", lines, doubts, GoOn,
+	return s.recoveryQuestion(t.ID, "the last turn was interrupted", lines, doubts, GoOn,
 		uip.Option{ID: GoOn, Label: "Continue the turn", Style: uip.Primary}, uip.Option{ID: Drop, Label: "Drop it", Style: uip.Danger})
 }
 

@@ -189,7 +189,7 @@ const notAccepted = "the answer was not accepted: "
 func refused(a uip.Response, o policy.Opinion, why error) error {
 	switch {
 	case a.Unanswered():
-		return &Denied{o.String() + ", and nobody is there to be asked"}
+		return &Denied{o.String() + ", and no user can answer"}
 	case a.Option != uip.Reject:
 		return &Denied{notAccepted + why.Error()}
 	case strings.TrimSpace(a.Comment) != "":

@@ -110,7 +110,7 @@ func (r *run) doubted(c policy.Case, o policy.Opinion) policy.Opinion {
 }
 
 // doubt is the reason for approval of a call that policy would allow.
-var doubt = policy.Reason{By: "record", Text: "this call is from a log that your coder did not write on this machine"}
+var doubt = policy.Reason{By: "record", Text: "this call is from a log that coder did not write on this machine"}
 
 // harmless reports whether repeating a call does no harm: it
 // only reads, or asks, or writes coder's own notes.

@@ -110,12 +110,12 @@ func TestWhatRunsAndWhoDecides(t *testing.T) {
 		"hooks put other arguments":      {policy: allow, setup: hooks(toolrun.Ruling{Input: []byte(`{"x":"a"}`)}), call: "write b", ran: true, decided: "allow by policy"},
 		"hooks put arguments off":        {policy: allow, setup: hooks(toolrun.Ruling{Input: []byte(`{"x":"bad"}`)}), decided: "invalid by"},
 
-		"doubted":                   {policy: allow, setup: doubted, asked: 1, ran: true, decided: "allow by user record: this call is from a log that your coder did not write on this machine"},
+		"doubted":                   {policy: allow, setup: doubted, asked: 1, ran: true, decided: "allow by user record: this call is from a log that coder did not write on this machine"},
 		"doubted, asked about":      {policy: ask, setup: doubted, asked: 1, ran: true, decided: "allow by user rule: asks"},
 		"doubted, denied":           {policy: deny, setup: doubted, decided: "deny by policy rule: asks"},
 		"doubted, a read":           {policy: allow, setup: doubted, call: "read a", ran: true, decided: "allow by policy"},
 		"doubted, known to read":    {policy: reading, setup: doubted, ran: true, decided: "allow by policy"},
-		"doubted, allowed by hooks": {policy: ask, setup: func(b *bench) { doubted(b); hooks(toolrun.Ruling{Allow: true})(b) }, asked: 1, ran: true, decided: "allow by user record: this call is from a log that your coder did not write on this machine"},
+		"doubted, allowed by hooks": {policy: ask, setup: func(b *bench) { doubted(b); hooks(toolrun.Ruling{Allow: true})(b) }, asked: 1, ran: true, decided: "allow by user record: this call is from a log that coder did not write on this machine"},
 
 		"let pass by a flag":           {policy: policy.Unasked(ask), ran: true, decided: "allow by policy rule: asks, auto-approve: allowed without approval", recorded: `keyless false, unasked "waivable"`},
 		"let pass with any risk":       {policy: policy.Fearless(ask), ran: true, decided: "allow by policy rule: asks, auto-approve: allowed without approval, risks included", recorded: `keyless false, unasked "risks"`},

@@ -355,7 +355,7 @@ func TestAPersonIsAskedOnceWithEveryReason(t *testing.T) {
 		{"a risk cannot be waived for good", []policy.Reason{lasting, risk}, uip.Response{Option: uip.Always, Author: "user"}, "approve reject", false,
 			`{"ok":false,"error":"denied: the answer was not accepted: unknown option \"always\"","denied":true}`, 0},
 		{"nobody", []policy.Reason{lasting, risk}, uip.Response{Option: uip.Reject, Author: "nobody", Comment: "nobody to ask"}, "approve reject", false,
-			`{"ok":false,"error":"denied: rule: writes ask; risk: deletes, and nobody is there to be asked","denied":true}`, 0},
+			`{"ok":false,"error":"denied: rule: writes ask; risk: deletes, and no user can answer","denied":true}`, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

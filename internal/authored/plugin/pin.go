@@ -65,7 +65,7 @@ func pin(dir string, now time.Time) (p Pin, err error) {
 			defer f.Close()
 			n, err := io.Copy(sum, io.LimitReader(f, st.Size+1))
 			if err == nil && n != st.Size {
-				err = fmt.Errorf("%s is being changed", name)
+				err = fmt.Errorf("another program is changing %s", name)
 			}
 			return err
 		}

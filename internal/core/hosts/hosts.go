@@ -123,7 +123,7 @@ func Parse(text string) (p Pattern, err error) {
 	p.host, p.below = strings.CutPrefix(host, "*.")
 	switch {
 	case host == "*":
-		return p, errors.New("use true in place of the list to allow every host")
+		return p, errors.New("use true instead of a list to allow every host")
 	case strings.Contains(p.host, "*"):
 		return p, errors.New("a star is allowed only before the first dot, as in *.example.org")
 	}

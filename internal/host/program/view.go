@@ -85,7 +85,7 @@ func (g Git) leadsAway(args []string) (link string) {
 }
 
 // errNoFolder is the error of a Door without a folder for views.
-var errNoFolder = errors.New("git needs a folder for coder: set HOME or CODER_HOME")
+var errNoFolder = errors.New("coder has no data folder to run git in: set HOME or CODER_HOME")
 
 // folder returns the folder of views.
 func (f *finder) folder() (string, error) {

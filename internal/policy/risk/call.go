@@ -106,7 +106,7 @@ func (w *walker) plainCommand(name string, args []arg) bool {
 	if slices.ContainsFunc(told[:min(3, len(told))], func(a arg) bool {
 		return a.exact() && telling.has(a.text[strings.LastIndexByte(a.text, ':')+1:]) // as in db:drop
 	}) {
-		w.find(Approve, "its own words suggest that it destroys or publishes something", joined(args))
+		w.find(Approve, "its description suggests that it deletes or publishes something", joined(args))
 	}
 	// The program may run what follows "--" if that is a known command.
 	if i := indexOf(args, "--"); i >= 0 && i+1 < len(args) && args[i+1].exact() {

@@ -167,7 +167,7 @@ func joined(word, some, valued string) bool {
 }
 
 // vagueText is the reason for a line that reads files known only at run time.
-const vagueText = "the files it reads are not known in advance, and secret files are not hidden from it"
+const vagueText = "this command may read any file, and secret files are not hidden from it"
 
 // vague judges a line that may read files it does not name, where
 // secret files are not hidden: anywhere, or outside the workspace.

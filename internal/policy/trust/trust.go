@@ -62,7 +62,7 @@ func Hash(root string) (string, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case errors.Is(err, repofile.ErrTooLarge):
-			return "", fmt.Errorf("%s is too long to be trusted", filepath.Join(root, name))
+			return "", fmt.Errorf("%s is too large to trust", filepath.Join(root, name))
 		case err != nil:
 			return "", fmt.Errorf("read the content to trust: %w", err)
 		}

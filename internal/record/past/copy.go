@@ -51,15 +51,14 @@ type MissingError struct{ Files []string }
 
 func (e *MissingError) Error() string {
 	if i := slices.IndexFunc(e.Files, path.IsAbs); i >= 0 {
-		const outside = "the files that the session began with cannot be had: %s lies outside of the workspace, in a folder of --add-dir"
+		const outside = "the session's initial files are unavailable: %s is outside the workspace, in a folder added with --add-dir"
 		return fmt.Sprintf(outside, e.Files[i])
 	}
 	list, more := e.Files, ""
 	if len(list) > shownMissing {
 		list, more = list[:shownMissing], fmt.Sprintf(" (+%d)", len(list)-shownMissing)
 	}
-	const lost = "the files that the session began with cannot be had: " +
-		"what %s held was not kept, and neither git nor the workspace has it any more"
+	const lost = "the session's initial files are unavailable: the content of %s was not saved, and neither git nor the workspace still has it"
 	return fmt.Sprintf(lost, strings.Join(list, ", ")+more)
 }
 

@@ -165,7 +165,7 @@ func TestKilledInTheMiddleOfATurn(t *testing.T) {
 			w.wantTree(left)
 			w.restart()
 			r = w.undo("all")
-			if len(r.Kept) != 2 || r.Kept[0].Path != "b" || r.Kept[1].Path != "c" || !strings.Contains(r.Kept[0].Why, "cut off") {
+			if len(r.Kept) != 2 || r.Kept[0].Path != "b" || r.Kept[1].Path != "c" || !strings.Contains(r.Kept[0].Why, "interrupted") {
 				t.Errorf("report = %+v", r)
 			}
 			w.wantTree(left)

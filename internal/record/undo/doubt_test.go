@@ -239,7 +239,7 @@ func TestWhatACutOffCommandLeftIsNamed(t *testing.T) {
 	w.record("recovery", event.ToolCallCompleted{CallID: b.e.CallID, Tool: "some", TaskID: "t", IsError: true, Unknown: true, Output: []byte("{}")})
 	w.shell("t", func() { w.put("log", "0 cut more") })
 	lines := w.undo("all").Lines("/undo all force")
-	want := []string{"restored to what a cut-off command may have written: log", "/undo all force also undoes the command that was cut off"}
+	want := []string{"restored to what an interrupted command may have written: log", "/undo all force also undoes the interrupted command"}
 	if !slices.Equal(lines, want) {
 		t.Errorf("%q", lines)
 	}

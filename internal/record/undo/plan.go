@@ -178,7 +178,7 @@ func (o Only) meant(order []string) ([]string, error) {
 		return file == ""
 	})
 	if len(files) > 1 {
-		return nil, fmt.Errorf("%s may be any of %d files; name its bytes, or undo a call by its number", o.File, len(files))
+		return nil, fmt.Errorf("%s matches %d files; use the exact bytes of the name, or undo a call by its number", o.File, len(files))
 	}
 	return order, nil
 }
@@ -445,7 +445,7 @@ func (k *Keeper) chains(ctx context.Context, t past, r *Plan) (chains map[string
 			if ctx.Err() != nil {
 				return nil, nil, ctx.Err()
 			}
-			r.Lost = append(r.Lost, Note{Path: ".", Why: "what this command changed is no longer known: " + l.call.what})
+			r.Lost = append(r.Lost, Note{Path: ".", Why: "the changes of this command are no longer known: " + l.call.what})
 			continue
 		}
 		for _, l := range list {
@@ -528,11 +528,11 @@ func (k *Keeper) objection(ctx context.Context, now event.FileState, w wish) str
 	case w.buried:
 		return "someone else changed it after the turn did"
 	case w.expected == nil && w.guessed:
-		return "a command that was cut off may have changed it, or another program since"
+		return "an interrupted command or another program may have changed it"
 	case !k.untouched(ctx, now, w):
 		return changedSince
 	case w.between && w.cutOff:
-		return "a command that was cut off may have changed it"
+		return "an interrupted command may have changed it"
 	case w.between:
 		return "someone else changed it between two calls of the turn"
 	}

@@ -323,7 +323,7 @@ func (k *Keeper) Content(ctx context.Context, s event.FileState, limit int64) ([
 	defer k.mu.Unlock()
 	defer k.release()
 	if s.Lost || s.Link != "" || s.Size > limit {
-		return nil, fmt.Errorf("%s was not saved whole: %w", s.Path, errors.ErrUnsupported)
+		return nil, fmt.Errorf("%s was only partly saved: %w", s.Path, errors.ErrUnsupported)
 	}
 	f, err := k.content(ctx, s)
 	if err != nil {

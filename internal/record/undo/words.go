@@ -115,16 +115,16 @@ func (p Plan) Lines(force string) (lines []string) {
 	if p.DryRun {
 		add("to restore: %s", whole)
 		add("to restore to someone else's later version: %s", partly)
-		add("to restore to what a cut-off command may have written: %s", p.CutOff)
+		add("to restore to what an interrupted command may have written: %s", p.CutOff)
 		add("to remove: %s", p.Removed)
 	} else {
 		add("restored: %s", whole)
 		add("restored to someone else's later version: %s", partly)
-		add("restored to what a cut-off command may have written: %s", p.CutOff)
+		add("restored to what an interrupted command may have written: %s", p.CutOff)
 		add("removed: %s", p.Removed)
 	}
 	if len(p.CutOff) > 0 && force != "" {
-		add("%s also undoes the command that was cut off", []string{force})
+		add("%s also undoes the interrupted command", []string{force})
 	}
 	add("includes files written by commands in the turn: %s", p.Shared)
 	note("forced: %s (%s)", p.Forced)

@@ -163,14 +163,14 @@ func (o Options) Check(name, text string) (string, error) {
 	case len(text) > notes.MaxEntry:
 		return "", fmt.Errorf("an entry has at most %d bytes", notes.MaxEntry)
 	case o.Secret(text):
-		return "", errors.New("the text holds a secret; memory holds none")
+		return "", errors.New("the text contains a secret; memory never stores secrets")
 	}
 	if name = strings.TrimSuffix(strings.TrimSpace(name), ".md"); name == "" {
 		all := o.Entries()
 		name = notes.Name(text, func(n string) bool { return slices.ContainsFunc(all, func(e notes.Entry) bool { return e.Name == n }) })
 	}
 	if !notes.ValidName(name) {
-		return "", fmt.Errorf("%q is not a name of an entry: use letters, digits and -", name)
+		return "", fmt.Errorf("%q is not a valid entry name: use letters, digits and -", name)
 	}
 	return name, nil
 }

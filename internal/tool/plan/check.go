@@ -82,7 +82,7 @@ func check(items []item, before []event.Todo) ([]event.Todo, error) {
 		}
 	}
 	if busy > 1 {
-		return nil, fmt.Errorf("%d todos are in_progress, at most one may be: the one you are working on", busy)
+		return nil, fmt.Errorf("%d todos are in_progress; only one can be: the one you are working on", busy)
 	}
 	return list, identify(list, before)
 }

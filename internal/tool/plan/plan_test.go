@@ -164,7 +164,7 @@ func TestOtherWaysToWriteAList(t *testing.T) {
 func TestWhatIsRefused(t *testing.T) {
 	many := strings.TrimSuffix(strings.Repeat(`"x",`, 101), ",")
 	for args, want := range map[string]string{
-		`[{"content":"a","status":"in_progress"},{"content":"b","status":"in_progress"}]`: "2 todos are in_progress, at most one may be: the one you are working on",
+		`[{"content":"a","status":"in_progress"},{"content":"b","status":"in_progress"}]`: "2 todos are in_progress; only one can be: the one you are working on",
 		`[{"content":"a"},{"content":"\n"}]`:                                              "todo 2: content is empty",
 		`[{"content":"a","status":"cancelled"}]`:                                          `todo 1: status must be one of pending, in_progress, completed, not "cancelled"`,
 		`[{"content":"a","priority":"urgent"}]`:                                           `todo 1: priority must be one of high, medium, low, not "urgent"`,

@@ -77,7 +77,7 @@ func (r *REPL) draft(width, height int) (rows []string, row, col int) {
 	case r.Keys != nil && r.editor.Text() == "?":
 		rows = append(rows, r.keys(width, max(1, height-1-len(rows)))...)
 	case r.editor.Normal():
-		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("-- NORMAL --"), width)))
+		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("NORMAL"), width)))
 	case r.stays && r.turn != nil:
 		rows = append(rows, r.Palette.Paint(dim, r.fit(staying(r.Words), width)))
 	case r.escaped:

@@ -246,7 +246,7 @@ func (c Cards) Why(q uip.Request) string {
 	if len(letters) == 1 {
 		letters = append(letters, "n")
 	}
-	say(d.t("%s and Enter answer, too; Esc stops the turn", strings.Join(letters, ", ")))
+	say(d.t("%s and Enter also answer; Esc stops the turn", strings.Join(letters, ", ")))
 	if heard(q) {
 		say(d.t("y and …, n …: say more to the model"))
 	}
