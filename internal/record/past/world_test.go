@@ -225,9 +225,9 @@ func TestLayingOutIsInterrupted(t *testing.T) {
 
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	for want, files := range map[string][]string{
-		"what a.txt held was not kept":                        {"a.txt"},
-		"what a, b, c, d, e (+1) held":                        {"a", "b", "c", "d", "e", "f"},
-		"/far/n.txt lies outside of the workspace, in a fold": {"a.txt", "/far/n.txt"},
+		"the content of a.txt was not saved":             {"a.txt"},
+		"the content of a, b, c, d, e (+1) was":          {"a", "b", "c", "d", "e", "f"},
+		"/far/n.txt is outside the workspace, in a fold": {"a.txt", "/far/n.txt"},
 	} {
 		if got := (&MissingError{files}).Error(); !strings.Contains(got, want) {
 			t.Errorf("%v: %s", files, got)
