@@ -214,7 +214,7 @@ func TestATightWindowIsAskedForAgain(t *testing.T) {
 	large := strings.Replace(smallWindow, "2048", "65536", 1)
 	s := serveModels(t, &modelServer{beside: map[string]string{"GET /v1/models": large}})
 	p := s.at(t)
-	for window, want := range map[int]int{2200: 65536, 40000: 40000} {
+	for window, want := range map[int]int{1700: 65536, 40000: 40000} {
 		s.remember(t, p, window, time.Now())
 		s.until = func() bool { h, _ := s.remembered(p); return h.Tokens == want }
 		if asked := s.besides(t, p, "hi"); len(asked) > 0 != (want != window) {

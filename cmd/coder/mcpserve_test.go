@@ -87,7 +87,7 @@ func TestTheProgramIsAnMCPServer(t *testing.T) {
 		if text, failed := s.call(t, "read", `{"path":"note.txt"}`); failed || !strings.Contains(text, "what it says") {
 			t.Errorf("read: %s", text)
 		}
-		if text, failed := s.call(t, "write", write); !failed || !strings.Contains(text, "nobody is there to be asked") {
+		if text, failed := s.call(t, "write", write); !failed || !strings.Contains(text, "no user can answer") {
 			t.Errorf("write: %s", text)
 		}
 		if text, failed := s.call(t, "delegate", `{"task":"make it"}`); failed || !strings.Contains(text, `"answer":"could not"`) || !strings.Contains(text, `"session":"`) {

@@ -247,7 +247,7 @@ func TestAWindowTooSmallIsToldAtOnce(t *testing.T) {
 	const lean = "or disable tools (agents.MODE.tools)"
 	for _, tt := range []struct{ settings, want string }{
 		{`{"provider": {"model_info": {"m": {"context": 1000}}}}`, lean},
-		{`{"runtime": {"tools": "full"}, "provider": {"model_info": {"m": {"context": 2000}}}}`, "or set runtime.tools to lean"},
+		{`{"runtime": {"tools": "full"}, "provider": {"model_info": {"m": {"context": 1500}}}}`, "or set runtime.tools to lean"},
 		{`{"runtime": {"context_token_limit": 1000}}`, "or set runtime.tools to lean"},
 	} {
 		p, s := connected(t, "")
