@@ -73,7 +73,7 @@ func (a *App) Ship(ctx context.Context, to string) (records, sessions int, err e
 		return 0, 0, inputf("no folder for the cursor: set HOME or CODER_HOME")
 	}
 	dir := filepath.Join(a.Home, shipDir)
-	busy := filepath.Join(dir, "busy") // a folder of its own: whoever writes a file holds the file's folder
+	busy := filepath.Join(dir, "busy") // a separate folder: writing a file locks the file's folder
 	if err := os.MkdirAll(busy, 0o700); err != nil {
 		return 0, 0, err
 	}

@@ -104,7 +104,7 @@ func (e *editor) unset(v hujson.Value, words []string) ([]byte, bool) {
 }
 
 // ProjectMay returns an error if a project's settings must not set key to a value,
-// whoever writes them. For an untrusted project, the error says what would be ignored.
+// regardless of who writes them. For an untrusted project, the error says what would be ignored.
 func (r Report) ProjectMay(key string, value any, trusted bool) error {
 	l := newLoader(Options{})
 	l.cfg = r.cfg

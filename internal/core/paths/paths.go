@@ -38,7 +38,7 @@ func (m Map) Text(s string) string {
 	return b.String() + s[next:]
 }
 
-// inName reports whether a name goes on with c.
+// inName reports whether c can be part of a name.
 func inName(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c >= 0x80
 }

@@ -78,7 +78,7 @@ func Environment(env []string, settings []Setting) (list []string) {
 var ErrTooOld = errors.New("git is too old; 2.32 or later is needed")
 
 // disarm returns settings that, for git within the sandbox, disable values not configured by the user.
-// It disables hooks whoever configured them.
+// It disables all hooks, regardless of who configured them.
 func (d Door) disarm(list []byte) (settings []Setting, entries []entry, err error) {
 	entries = parse(list)
 	if !heeds(entries, Always) {

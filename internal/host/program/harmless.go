@@ -6,7 +6,7 @@ import "slices"
 // and they may contain keys.
 var outward = []string{"alias", "credential", "http", "imap", "sendemail", "url"}
 
-// data lists, by section, the settings that pass whoever set them: they define the meaning or display of
+// data lists, by section, the settings that always pass: they define the meaning or display of
 // content, and name no program. All other settings are rejected, whatever git may do with them in
 // future.
 var data = map[string][]string{
@@ -40,7 +40,7 @@ var data = map[string][]string{
 	"remote.": {"fetch", "promisor", "partialclonefilter"},
 }
 
-// isHarmless reports whether a setting passes whoever set it.
+// isHarmless reports whether a setting passes regardless of who set it.
 func isHarmless(section, name, last string) bool {
 	if name != "" && section != "color" {
 		section += "."
