@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
 )
 
@@ -12,6 +13,7 @@ import (
 type Doing struct {
 	What  string    // in a few words; "" means nothing is
 	Calls []Running // running calls, in the order they began
+	Todos display.Checklist
 }
 
 // Running is a running call.
@@ -28,12 +30,18 @@ type status struct {
 	show    func(Doing)
 	text    string
 	calls   []*callView // running calls
+	todos   display.Checklist
 	changed bool
 }
 
 func (s *status) set(text string) {
 	s.changed = s.changed || text != s.text
 	s.text = text
+}
+
+func (s *status) pin(list display.Checklist) {
+	s.changed = s.changed || !slices.Equal(list, s.todos)
+	s.todos = list
 }
 
 func (s *status) end(c *callView) {
@@ -47,7 +55,7 @@ func (r *Renderer) tell() {
 		return
 	}
 	s.changed = false
-	d := Doing{What: s.text}
+	d := Doing{What: s.text, Todos: s.todos}
 	for _, c := range s.calls {
 		name := c.plainName()
 		count := ""
