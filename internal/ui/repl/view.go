@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/ui/cells"
@@ -243,29 +242,13 @@ func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row
 // mostTodos is the most rows of todos shown during a turn.
 const mostTodos = 8
 
-// todos returns the list that the turn works on, in at most most rows: from the last completed item before an open one.
-func (r *REPL) todos(width, most int) (rows []string) {
+// todos returns the list that the turn works on, in at most most rows.
+func (r *REPL) todos(width, most int) []string {
 	busy := r.busy.Load()
-	if busy == nil || len(busy.Todos) == 0 || most < 2 {
+	if busy == nil {
 		return nil
 	}
-	list := slices.Clone(busy.Todos)
-	if len(list) > most {
-		open := slices.IndexFunc(list, func(c display.Check) bool { return c.State != display.Completed })
-		list = list[min(max(open-1, 0), len(list)-most+1):]
-	}
-	more := len(list) - most + 1
-	if more > 1 {
-		list = list[:most-1]
-	}
-	for i := range list {
-		list[i].Text = r.fit(oneLine(list[i].Text), width-4)
-	}
-	text := term.Text(display.Blocks{list}, width, term.Options{Palette: r.Palette, Words: r.Words, ASCII: r.ASCII})
-	if rows = strings.Split(strings.TrimSuffix(text, "\n"), "\n"); more > 1 {
-		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("%d more todos", more), width)))
-	}
-	return rows
+	return busy.TodoRows(width, most, term.Options{Palette: r.Palette, Words: r.Words, ASCII: r.ASCII})
 }
 
 // leastDraft is the number of a draft's rows that are always visible.

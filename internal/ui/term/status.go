@@ -7,6 +7,7 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
+	"coder/internal/ui/term/ink"
 )
 
 // Doing is the current activity, for the owner of the screen's bottom.
@@ -14,6 +15,39 @@ type Doing struct {
 	What  string    // in a few words; "" means nothing is
 	Calls []Running // running calls, in the order they began
 	Todos display.Checklist
+}
+
+// TodoRows returns the list that the turn works on, an item a row, in at most most rows: from the last completed item
+// before an open one.
+func (d Doing) TodoRows(width, most int, o Options) []string {
+	if len(d.Todos) == 0 || most < 2 {
+		return nil
+	}
+	list := slices.Clone(d.Todos)
+	if len(list) > most {
+		open := slices.IndexFunc(list, func(c display.Check) bool { return c.State != display.Completed })
+		list = list[min(max(open-1, 0), len(list)-most+1):]
+	}
+	more := len(list) - most + 1
+	if more > 1 {
+		list = list[:most-1]
+	}
+	room := width - ink.Width("☐ ") - 1
+	if o.ASCII {
+		room = width - ink.Width("[ ] ") - 1
+	}
+	for i := range list {
+		text := oneLine(list[i].Text, titleRunes)
+		if ink.Width(text) > room {
+			text = text[:ink.Fit(text, room-1)] + "…"
+		}
+		list[i].Text = text
+	}
+	rows := strings.Split(strings.TrimSuffix(Text(display.Blocks{list}, 0, o), "\n"), "\n")
+	if more > 1 {
+		rows = append(rows, o.Palette.Paint(ink.Dim, o.Words.T("%d more todos", more)))
+	}
+	return rows
 }
 
 // Running is a running call.
