@@ -30,7 +30,7 @@ func notForSubagents(name string) bool {
 
 // loadAgents reads the project's, the user's and the plugins'
 // agents. It reports each problem once, even over several sessions.
-func (a *App) loadAgents() (subagent.Catalogue, []subagent.Warning) {
+func (a *Authored) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 	var roots []subagent.Root
 	if !a.Options.Bare {
 		roots = append(roots, subagent.Root{

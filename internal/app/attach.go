@@ -34,7 +34,7 @@ func (a *App) attachments(t *toolkit) *orchestrator.Attachments {
 
 // shows returns an error if the model cannot see an attached picture
 // or PDF. An unknown model may see it: otherwise its server says so.
-func (a *App) shows(mediaType string) error {
+func (a *Models) shows(mediaType string) error {
 	model := a.ModelName()
 	switch {
 	case mediaType == chat.PDF && !slices.Contains([]string{"anthropic", "gemini", "responses"}, a.endpoint().Kind):

@@ -48,7 +48,7 @@ func (a *App) bundle(ctx context.Context, w io.Writer, id string, at uint64) (le
 		if err != nil {
 			return 0, err
 		}
-		mask := a.keys.conceals(a)
+		mask := a.conceals()
 		r.Event = maskNames(event.WithStates(event.Masked(r.Event, mask), p.state), mask.Text)
 		b.Records = append(b.Records, r)
 	}
@@ -106,7 +106,7 @@ func (p *packing) state(s event.FileState) event.FileState {
 }
 
 // output returns the saved output of a session's calls.
-func (a *App) output(id string) map[string][]byte {
+func (a *Site) output(id string) map[string][]byte {
 	files := make(map[string][]byte)
 	dir := filepath.Join(".coder", "runs", id)
 	if a.Store().barred["runs"] != nil {
@@ -192,7 +192,7 @@ func (a *App) fork(ctx context.Context, id, as string) (string, error) {
 }
 
 // takeOutput saves the output of a session's calls.
-func (a *App) takeOutput(id string, files map[string][]byte) error {
+func (a *Site) takeOutput(id string, files map[string][]byte) error {
 	if len(files) == 0 {
 		return nil
 	}

@@ -51,7 +51,7 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 }
 
 // tasks returns a session's tasks, the newest first.
-func (a *App) tasks(ctx context.Context, sessionID string) (rows []slash.Task, err error) {
+func (a *Site) tasks(ctx context.Context, sessionID string) (rows []slash.Task, err error) {
 	var all task.Tasks
 	created := make(map[string]time.Time)
 	for r, err := range a.Store().Logs.Read(ctx, sessionID, 0, event.Domain) {

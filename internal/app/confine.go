@@ -81,7 +81,7 @@ func (a *App) secretFiles(p *protectedFiles) func(context.Context) ([]string, bo
 }
 
 // writable returns folders outside the workspace that commands may write to.
-func (a *App) writable() []string {
+func (a *Site) writable() []string {
 	write := confine.Caches(a.Env.Getenv("HOME"), a.Env.Getenv)
 	for _, dir := range a.Config.Safety.Writable {
 		write = append(write, a.resolve(dir))
@@ -91,7 +91,7 @@ func (a *App) writable() []string {
 
 // places returns the folders whose programs never run outside the
 // sandbox: a repository or a command may have put them there.
-func (a *App) places() program.Places {
+func (a *Site) places() program.Places {
 	return program.Places{
 		Work:     slices.Concat([]string{a.Root, a.Project}, a.Options.AddDirs, a.elsewhere),
 		Writable: slices.Concat(confine.Temporary(), a.writable()),
@@ -99,7 +99,7 @@ func (a *App) places() program.Places {
 }
 
 // Door starts programs outside the sandbox, with the environment of commands.
-func (a *App) Door() program.Door { return a.door.With(a.ChildEnv()) }
+func (a *Site) Door() program.Door { return a.door.With(a.ChildEnv()) }
 
 // reach returns the function that decides which hosts commands reach,
 // if the settings list hosts. In read-only modes they reach none.
@@ -129,7 +129,7 @@ func (a *App) reach() func() *confine.Reach {
 
 // sockets returns the sockets that the environment names: an
 // agent's, a bus, a terminal that others can type into.
-func (a *App) sockets() (list []string) {
+func (a *Site) sockets() (list []string) {
 	for _, kv := range a.Env.Environ {
 		name, value, _ := strings.Cut(kv, "=")
 		if strings.HasSuffix(name, "PATH") || strings.HasSuffix(name, "DIRS") {
@@ -159,13 +159,13 @@ func (a *App) analyse(command string) tool.Line {
 
 // ChildEnv returns the environment for commands: coder's without the provider's
 // keys, and without apparent secrets unless the user allows them by name.
-func (a *App) ChildEnv() []string {
+func (a *Site) ChildEnv() []string {
 	env := slices.DeleteFunc(slices.Clone(a.Env.Environ), a.withholds())
 	return append(env, a.marked())
 }
 
 // withholds returns a function that reports whether commands do not get a variable.
-func (a *App) withholds() func(kv string) bool {
+func (a *Site) withholds() func(kv string) bool {
 	own, allowed := a.ownKeys(), a.Config.Safety.EnvAllow
 	return func(kv string) bool {
 		name, value, _ := strings.Cut(kv, "=")
@@ -175,7 +175,7 @@ func (a *App) withholds() func(kv string) bool {
 
 // ownKeys returns a function that reports whether a variable
 // holds a provider's key, which commands never get.
-func (a *App) ownKeys() func(kv string) bool {
+func (a *Site) ownKeys() func(kv string) bool {
 	key, known := a.Config.Provider.APIKey, a.Report.SecretVariables()
 	return func(kv string) bool {
 		name, value, _ := strings.Cut(kv, "=")
@@ -184,7 +184,7 @@ func (a *App) ownKeys() func(kv string) bool {
 }
 
 // Withheld returns the names of the variables that commands do not get.
-func (a *App) Withheld() (names []string) {
+func (a *Site) Withheld() (names []string) {
 	withholds := a.withholds()
 	for _, kv := range a.Env.Environ {
 		if withholds(kv) {
@@ -197,10 +197,10 @@ func (a *App) Withheld() (names []string) {
 }
 
 // lendable returns the variables that commands get only if their programs need them.
-func (a *App) lendable() []string {
+func (a *Site) lendable() []string {
 	own, withholds := a.ownKeys(), a.withholds()
 	return slices.DeleteFunc(slices.Clone(a.Env.Environ), func(kv string) bool { return own(kv) || !withholds(kv) })
 }
 
 // marked returns the variable that identifies programs left running in this workspace by a killed process.
-func (a *App) marked() string { return "CODER_WORKSPACE=" + a.Root }
+func (a *Site) marked() string { return "CODER_WORKSPACE=" + a.Root }

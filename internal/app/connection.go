@@ -19,7 +19,6 @@ import (
 	"coder/internal/config"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
-	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/host/repofile"
 )
@@ -31,36 +30,24 @@ const keyTime = 30 * time.Second
 type keyring struct {
 	mu   sync.Mutex // guards keys, and runs one key command at a time
 	keys map[string]string
-
-	once  sync.Once
-	known *secret.Concealer
-}
-
-// conceals returns the concealer for everything shown and saved: it masks keys from the
-// settings and the environment, keys printed by commands, and text that looks like a key.
-func (k *keyring) conceals(a *App) *secret.Concealer {
-	k.once.Do(func() {
-		k.known = secret.Conceal(slices.Concat(a.Report.Secrets(a.Env.Environ), secret.Values(a.Env.Environ), a.mcpSecrets(), a.telemetrySecrets()))
-	})
-	return k.known
 }
 
 // AsKept returns a question as recorded.
-func (a *App) AsKept(q uip.Request) uip.Request {
-	kept := event.Masked(event.InteractionRequested{Request: q}, a.keys.conceals(a)).(event.InteractionRequested).Request
+func (a *Models) AsKept(q uip.Request) uip.Request {
+	kept := event.Masked(event.InteractionRequested{Request: q}, a.conceals()).(event.InteractionRequested).Request
 	kept.Args = q.Args
 	return kept
 }
 
 // WithoutKeys returns an answer with its keys masked.
-func (a *App) WithoutKeys(answer uip.Response) uip.Response {
-	return event.Masked(event.InteractionResponded{Response: answer}, a.keys.conceals(a)).(event.InteractionResponded).Response
+func (a *Models) WithoutKeys(answer uip.Response) uip.Response {
+	return event.Masked(event.InteractionResponded{Response: answer}, a.conceals()).(event.InteractionResponded).Response
 }
 
 // freshKey returns a function that gets the key from the user's key command
 // or from coder setup's store, or nil if there is neither. It runs the
 // command when the key is first needed, and again if the key is rejected.
-func (a *App) freshKey(c config.Provider) func(context.Context, string) (string, error) {
+func (a *Models) freshKey(c config.Provider) func(context.Context, string) (string, error) {
 	switch {
 	case c.APIKey != "":
 		return nil
@@ -84,14 +71,14 @@ func (a *App) freshKey(c config.Provider) func(context.Context, string) (string,
 			a.keys.keys = make(map[string]string)
 		}
 		a.keys.keys[name] = key
-		a.keys.conceals(a).Learn(key)
+		a.conceals().Learn(key)
 		return key, nil
 	}
 }
 
 // runKeyCommand runs a command outside the workspace, with the
 // environment of commands, and returns the line that it prints.
-func (a *App) runKeyCommand(ctx context.Context, words []string) (string, error) {
+func (a *Models) runKeyCommand(ctx context.Context, words []string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, keyTime)
 	defer stop()
 	var out, said bytes.Buffer
@@ -114,7 +101,7 @@ func (a *App) runKeyCommand(ctx context.Context, words []string) (string, error)
 }
 
 // certificate reads the client certificate, if any.
-func (a *App) certificate(c config.Provider) (cert, key []byte, err error) {
+func (a *Models) certificate(c config.Provider) (cert, key []byte, err error) {
 	if c.CertFile == "" && c.KeyFile == "" {
 		return nil, nil, nil
 	}
@@ -134,7 +121,7 @@ func (a *App) certificate(c config.Provider) (cert, key []byte, err error) {
 const noProxy = "none"
 
 // proxy returns the function that chooses a request's proxy: from the environment, or from the settings.
-func (a *App) proxy(address string) (func(*http.Request) (*url.URL, error), error) {
+func (a *Models) proxy(address string) (func(*http.Request) (*url.URL, error), error) {
 	switch address {
 	case "":
 		return http.ProxyFromEnvironment, nil

@@ -71,7 +71,7 @@ func Unread(err error) Finding {
 }
 
 // examineMCP checks whether the MCP servers could start, without starting any.
-func (a *App) examineMCP() (list []Finding) {
+func (a *Extensions) examineMCP() (list []Finding) {
 	for _, s := range a.mcpServers {
 		f := Finding{What: "MCP server " + s.Name, State: Good, Found: s.Where()}
 		switch {
@@ -95,7 +95,7 @@ func (a *App) examineMCP() (list []Finding) {
 	return list
 }
 
-func (a *App) examineSettings() Finding {
+func (a *Site) examineSettings() Finding {
 	files := strings.Join(a.Report.Files, ", ")
 	switch {
 	case len(a.Report.Warnings) > 0:
@@ -107,7 +107,7 @@ func (a *App) examineSettings() Finding {
 }
 
 // examineHome checks whether coder can save its data.
-func (a *App) examineHome() Finding {
+func (a *Site) examineHome() Finding {
 	info, _ := os.Stat(a.Home) // the next call reports the error
 	switch err := unix.Access(a.Home, unix.W_OK); {
 	case info != nil && !info.IsDir():
@@ -122,7 +122,7 @@ func (a *App) examineHome() Finding {
 	return Finding{What: "state", State: Good, Found: a.Home}
 }
 
-func (a *App) examineFolder() Finding {
+func (a *Site) examineFolder() Finding {
 	if err := unix.Access(a.Root, unix.W_OK); err != nil {
 		return Finding{What: "folder", State: Broken, Found: a.Root, Do: fmt.Sprintf("make it writable (%v), or use --no-session-persistence for read-only work", err)}
 	}
@@ -148,7 +148,7 @@ func examineProgram(ctx context.Context, command func(context.Context, ...string
 }
 
 // command returns a function that builds commands of a program.
-func (a *App) command(name string) func(context.Context, ...string) *program.Cmd {
+func (a *Site) command(name string) func(context.Context, ...string) *program.Cmd {
 	return func(ctx context.Context, args ...string) *program.Cmd { return a.Door().Command(ctx, name, args...) }
 }
 

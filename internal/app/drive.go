@@ -6,7 +6,7 @@ import (
 )
 
 // UseModel selects the model for the next request; "" selects the one from the settings. It saves nothing.
-func (a *App) UseModel(name string) {
+func (a *Models) UseModel(name string) {
 	if name == "" {
 		a.chosen.Store(nil)
 		return
@@ -16,7 +16,7 @@ func (a *App) UseModel(name string) {
 
 // UseEffort selects the reasoning effort from the next request
 // on; "" selects the one from the settings. It saves nothing.
-func (a *App) UseEffort(level string) { a.effort.Store(&level) }
+func (a *Models) UseEffort(level string) { a.effort.Store(&level) }
 
 // StopJob stops a background command, and reports whether one has that id.
 func (a *App) StopJob(id string) bool {
@@ -62,7 +62,7 @@ func (a *App) ReconnectMCP(name string) bool { return a.mcp != nil && a.mcp.Reco
 func (a *App) ToggleMCP(name string, on bool) bool { return a.mcp != nil && a.mcp.Toggle(name, on) }
 
 // Skills returns the names of the available skills.
-func (a *App) Skills() (names []string) {
+func (a *Authored) Skills() (names []string) {
 	list, _ := a.library().skills.List()
 	for _, s := range list {
 		names = append(names, s.Name)
@@ -71,7 +71,7 @@ func (a *App) Skills() (names []string) {
 }
 
 // Agents returns the names of the available subagents.
-func (a *App) Agents() (names, about []string) {
+func (a *Authored) Agents() (names, about []string) {
 	agents, _ := a.loadAgents()
 	for _, d := range agents {
 		names, about = append(names, d.Name), append(about, d.About)

@@ -71,6 +71,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	}
 	judge.SetLogs(a.Store().relative("runs", sessionID))
 	a.judge = judge
+	a.Store().rules.Store(judge)
 	ended := kit.ended
 	runner := &toolrun.Runner{
 		Policy: a.notesAsked(a.asksAboutMemory(asksAboutMarks(a.saysLeftOut(a.inCommands(judge))))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
@@ -214,7 +215,7 @@ func (a *App) run() event.Run {
 }
 
 // leftOut reports whether this run's options exclude a tool of coder's own.
-func (a *App) leftOut(name string) bool {
+func (a *Site) leftOut(name string) bool {
 	only := a.Options.OnlyTools
 	return only != nil && tool.ClassOf(name) != tool.GivesAnswer && !strings.HasPrefix(name, "mcp__") && !slices.ContainsFunc(*only, func(s rule.Spec) bool { return s.Names(name) })
 }
@@ -232,7 +233,7 @@ func (a *App) saysLeftOut(p policy.Policy) policy.Policy {
 }
 
 // forbidden reports whether this run forbids every use of a tool.
-func (a *App) forbidden(name string) bool {
+func (a *Site) forbidden(name string) bool {
 	return a.leftOut(name) || slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On == "" && s.Names(name) })
 }
 

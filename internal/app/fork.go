@@ -37,7 +37,7 @@ type Forked struct {
 const maxForked = 1 << 30
 
 // Worktrees returns the book of the folders that forks made.
-func (a *App) Worktrees() (worktree.Book, error) {
+func (a *Site) Worktrees() (worktree.Book, error) {
 	if a.Home == "" {
 		return worktree.Book{}, inputf("no home folder to record worktrees in: set HOME")
 	}

@@ -72,7 +72,7 @@ func (a *App) isCheck(files orchestrator.Files, line string) bool {
 }
 
 // gitSettingsNamed returns the files in which the environment makes git look for settings.
-func (a *App) gitSettingsNamed() []string {
+func (a *Site) gitSettingsNamed() []string {
 	files := []string{a.Env.Getenv("GIT_CONFIG_GLOBAL"), a.Env.Getenv("GIT_CONFIG_SYSTEM")}
 	if dir := a.Env.Getenv("XDG_CONFIG_HOME"); dir != "" {
 		files = append(files, filepath.Join(dir, "git"))
@@ -141,6 +141,7 @@ func (a *App) Judge() (j *judge.Judge, c *confine.Confiner, done func() error, e
 		return nil, nil, nil, errors.Join(err, ws.Close())
 	}
 	a.judge = j
+	a.Store().rules.Store(j)
 	a.remember(j, "")
 	return j, c, func() error { return errors.Join(c.Close(), ws.Close()) }, nil
 }
@@ -184,7 +185,7 @@ func (a *App) givenRules() (map[string]risk.Patterns, error) {
 }
 
 // ownLines returns the command patterns that the user's own settings allow.
-func (a *App) ownLines() (patterns []string) {
+func (a *Site) ownLines() (patterns []string) {
 	for pattern, word := range a.Config.Permission.Tools[rule.Commands] {
 		if o := a.Report.RuleOrigin(rule.Commands, pattern); word == policy.Allow.String() && o != (config.Origin{}) && !o.Project {
 			patterns = append(patterns, pattern)
@@ -193,8 +194,8 @@ func (a *App) ownLines() (patterns []string) {
 	return patterns
 }
 
-// newState starts the session in the user's mode, with the tools that they switched on or off.
-func (a *App) newState() (err error) {
+// newState returns the user's initial mode, with the tools that they switched on or off.
+func (a *Site) newState() (*mode.State, error) {
 	agents := a.Config.Agents
 	switches := make(map[string]map[string]bool)
 	for mode, agent := range map[string]config.Agent{
@@ -203,23 +204,24 @@ func (a *App) newState() (err error) {
 		switches[mode] = make(map[string]bool)
 		for name, word := range agent.Tools {
 			if word != "on" && word != "off" {
-				return configf("agents.%s.tools.%s: expected on or off, found %q", mode, name, word)
+				return nil, configf("agents.%s.tools.%s: expected on or off, found %q", mode, name, word)
 			}
 			switches[mode][name] = word == "on"
 		}
 	}
 	start, barred, err := a.allowedMode(cmp.Or(a.Options.Mode, agents.Default))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if a.Modes, err = mode.NewState(start, switches); err != nil {
-		return configf("agents.default: %v", err)
+	modes, err := mode.NewState(start, switches)
+	if err != nil {
+		return nil, configf("agents.default: %v", err)
 	}
-	a.Modes.Bar(barred...)
+	modes.Bar(barred...)
 	if a.Options.NoYolo {
-		a.Modes.Bar(mode.Yolo)
+		modes.Bar(mode.Yolo)
 	}
-	return nil
+	return modes, nil
 }
 
 // members returns the tools that a name means: a group's name

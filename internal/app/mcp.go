@@ -44,7 +44,7 @@ const (
 // readMCP reads the MCP servers in order of precedence: the user's settings, the command line,
 // the driver, plugins, and a trusted project. The first server gets its name, and all names
 // similar to it, even if it is unusable: so no other server can replace the one that rules mean.
-func (a *App) readMCP() error {
+func (a *Extensions) readMCP() error {
 	r := mcpReader{a, make(map[string]string)}
 	if !a.Options.StrictMCP {
 		r.configured(false)
@@ -73,7 +73,7 @@ func (a *App) readMCP() error {
 
 // mcpReader collects MCP servers from their sources.
 type mcpReader struct {
-	*App
+	*Extensions
 	taken map[string]string // names by comparison key
 }
 
@@ -217,10 +217,10 @@ func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *co
 }
 
 // MCPServers returns the workspace's MCP servers.
-func (a *App) MCPServers() []mcp.Server { return a.mcpServers }
+func (a *Extensions) MCPServers() []mcp.Server { return a.mcpServers }
 
 // MCPLeftOut returns the skipped MCP servers, and why.
-func (a *App) MCPLeftOut() []mcp.Status { return a.mcpLeft }
+func (a *Extensions) MCPLeftOut() []mcp.Status { return a.mcpLeft }
 
 // MCPStatus returns the servers' states. It starts none.
 func (a *App) MCPStatus() (all []mcp.Status) {
@@ -258,7 +258,7 @@ const (
 
 // ChangeMCP adds an MCP server to a file, or removes it if settings are
 // nil, and leaves the rest of the file unchanged. It returns the file.
-func (a *App) ChangeMCP(scope, name string, settings json.RawMessage) (file string, err error) {
+func (a *Site) ChangeMCP(scope, name string, settings json.RawMessage) (file string, err error) {
 	file = filepath.Join(a.Home, "config.json")
 	read := func() ([]byte, error) { return repofile.Own(file, maxMCPFile) }
 	mode := fs.FileMode(0o600)
@@ -394,7 +394,7 @@ func (t *toolkit) tools() tool.Set {
 }
 
 // mcpSecrets returns the secrets in the settings of MCP servers.
-func (a *App) mcpSecrets() (keys []string) {
+func (a *Extensions) mcpSecrets() (keys []string) {
 	for _, s := range a.mcpServers {
 		for _, given := range []map[string]string{s.Env, s.Headers} {
 			for name, value := range given {

@@ -27,7 +27,7 @@ const (
 type logins struct{ dir string }
 
 // mcpLogins returns the store of logins, or nil without a home folder.
-func (a *App) mcpLogins() mcp.Logins {
+func (a *Site) mcpLogins() mcp.Logins {
 	if a.Home == "" {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (l logins) Save(address string, login json.RawMessage) error {
 }
 
 // browse opens an address in the user's browser, if there is one, without waiting.
-func (a *App) browse(address string) {
+func (a *Site) browse(address string) {
 	words := strings.Fields(a.Env.Getenv("BROWSER"))
 	switch {
 	case len(words) > 0:

@@ -34,7 +34,7 @@ import (
 const memoryIntro = "What earlier sessions had to remember. […] marks an entry with more text, which the memory tool reads.\n\n"
 
 // memories returns the entries in a trusted project's memory and in the user's own.
-func (a *App) memories() ([]notes.Entry, []frontmatter.Warning) {
+func (a *Authored) memories() ([]notes.Entry, []frontmatter.Warning) {
 	var project, own frontmatter.Root
 	if a.Trusted == trust.Trusted {
 		project = frontmatter.Root{Path: memory.Dir, Files: repofile.Below(a.Root).Sub(memory.Dir)}
@@ -46,7 +46,7 @@ func (a *App) memories() ([]notes.Entry, []frontmatter.Warning) {
 }
 
 // ownMemory returns the folder of the user's own entries, or "" without a home folder.
-func (a *App) ownMemory() string {
+func (a *Authored) ownMemory() string {
 	home, _ := a.homes()
 	if home == "" {
 		return ""
@@ -56,7 +56,7 @@ func (a *App) ownMemory() string {
 
 // remembered returns the memory's index as a rule. It reads
 // the memory once, and again after the user changes it.
-func (a *App) remembered() []rulefile.Rule {
+func (a *Authored) remembered() []rulefile.Rule {
 	if text := a.memoryIndex.Load(); text != nil {
 		return memoryAsRule(*text)
 	}
@@ -80,7 +80,7 @@ func memoryAsRule(index string) []rulefile.Rule {
 func (a *App) memoryTool(ws *workspace.Workspace) memory.Options {
 	o := memory.Options{
 		Workspace: ws, Entries: func() []notes.Entry { all, _ := a.memories(); return all },
-		Secret: func(text string) bool { return secret.Marked(text) || a.keys.conceals(a).Text(text) != text },
+		Secret: func(text string) bool { return secret.Marked(text) || a.conceals().Text(text) != text },
 	}
 	if a.Trusted != trust.Trusted {
 		o.Closed = "the memory of this folder is not used: the user does not trust the folder"
@@ -90,7 +90,7 @@ func (a *App) memoryTool(ws *workspace.Workspace) memory.Options {
 
 // offersMemory reports whether the memory is useful to the model: the
 // user can approve entries, or an entry has more text than its line.
-func (a *App) offersMemory() bool {
+func (a *Authored) offersMemory() bool {
 	if a.Options.Attended && a.Trusted == trust.Trusted {
 		return true
 	}
@@ -100,7 +100,7 @@ func (a *App) offersMemory() bool {
 
 // asksAboutMemory returns p, but asks about every call that would write
 // a memory entry, in every mode: only the user decides what to remember.
-func (a *App) asksAboutMemory(p policy.Policy) policy.Policy {
+func (a *Authored) asksAboutMemory(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := p.Judge(ctx, c)
 		if err == nil && o.Verdict != policy.Deny && a.writesMemory(c.Plan) {
@@ -115,7 +115,7 @@ func (a *App) asksAboutMemory(p policy.Policy) policy.Policy {
 }
 
 // writesMemory reports whether a call writes to a memory folder.
-func (a *App) writesMemory(plan tool.Plan) bool {
+func (a *Authored) writesMemory(plan tool.Plan) bool {
 	inside := func(file string) bool {
 		at := a.resolve(file)
 		for _, dir := range []string{filepath.Join(a.Root, memory.Dir), a.ownMemory()} {

@@ -17,7 +17,7 @@ var everyday = []tool.Class{tool.ReadsFile, tool.ListsFolder, tool.FindsFiles, t
 
 // lean reports whether the model gets few tools with short descriptions: as configured, otherwise
 // if the window is known to be small. The user's limit on conversations does not matter.
-func (a *App) lean() bool {
+func (a *Models) lean() bool {
 	switch a.Config.Runtime.Tools {
 	case "lean":
 		return true

@@ -170,7 +170,7 @@ func (t *tracing) elsewhere(ctx context.Context, o git.Options, name string) (pl
 }
 
 // worked reports whether this user has had sessions in a folder.
-func (a *App) worked(root string) bool {
+func (a *Site) worked(root string) bool {
 	_, err := os.Lstat(filepath.Join(a.Home, workspacesDir, shortHash(root)))
 	return err == nil
 }
@@ -220,7 +220,7 @@ func readable(root string) error {
 }
 
 // storeOf returns another workspace's store, for reading.
-func (a *App) storeOf(root string) *Store {
+func (a *Site) storeOf(root string) *Store {
 	s := &Store{root: root, dir: filepath.Join(root, ".coder"), home: a.Home, warn: a.warn, Key: a.Store().Key, short: make(map[string]string)}
 	s.contents = sync.OnceValue(func() *undo.Store {
 		return undo.OpenStore(s.Dir("undo"), undo.StoreOptions{Now: a.Env.Now, Private: s.PrivateUndo()})

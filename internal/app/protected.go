@@ -33,7 +33,7 @@ type protectedFiles struct {
 }
 
 // hasFileRules reports whether there may be rules about files.
-func (a *App) hasFileRules() bool {
+func (a *Site) hasFileRules() bool {
 	restricted := slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On != "" })
 	for name, rules := range a.Config.Permission.Tools {
 		for pattern := range rules {

@@ -144,9 +144,9 @@ func (s *Store) Log(ctx context.Context, id string) (records []event.Record, err
 }
 
 // kept returns the file contents in the undo store and in git.
-func (a *App) kept(ws *workspace.Workspace) past.Now { return a.keptIn(a.Store(), ws) }
+func (a *Site) kept(ws *workspace.Workspace) past.Now { return a.keptIn(a.Store(), ws) }
 
-func (a *App) keptIn(s *Store, ws *workspace.Workspace) past.Now {
+func (a *Site) keptIn(s *Store, ws *workspace.Workspace) past.Now {
 	return past.Now{Keeper: undo.New(ws, s.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now}), Workspace: ws}
 }
 

@@ -36,7 +36,7 @@ var searchCache = filepath.Join("cache", "search")
 
 // register records that this workspace has sessions. If that
 // fails, a search from elsewhere does not find them.
-func (a *App) register() {
+func (a *Site) register() {
 	if a.Home == "" || a.Options.Ephemeral {
 		return
 	}
@@ -155,7 +155,7 @@ func (a *App) Search(ctx context.Context, words []string) ([]fulltext.Found, err
 }
 
 // Usage adds up the usage of models in the sessions of all projects.
-func (a *App) Usage(ctx context.Context, t *usage.Tally) error {
+func (a *Site) Usage(ctx context.Context, t *usage.Tally) error {
 	for _, root := range a.Workspaces() {
 		s := a.storeOf(root)
 		for _, id := range sessionsOf(root) {

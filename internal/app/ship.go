@@ -102,7 +102,7 @@ func (a *App) Ship(ctx context.Context, to string) (records, sessions int, err e
 }
 
 // receiver opens what takes the records.
-func (a *App) receiver(to string, cursor *shipCursor) (receiver, error) {
+func (a *Site) receiver(to string, cursor *shipCursor) (receiver, error) {
 	path, isSocket := strings.CutPrefix(to, "syslog:")
 	switch {
 	case to == "otlp":
@@ -321,7 +321,7 @@ type toCollector struct {
 	transport http.RoundTripper
 }
 
-func (a *App) collector() (receiver, error) {
+func (a *Site) collector() (receiver, error) {
 	if !a.permits(func(l config.Limits) *bool { return l.Telemetry }) {
 		return nil, configf("telemetry is not allowed by managed settings")
 	}

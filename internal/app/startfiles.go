@@ -19,7 +19,7 @@ import (
 )
 
 // openPast opens what files held, up to a size; 0 stands for what is usual.
-func (a *App) openPast(maxFile int64) (*past.Store, error) {
+func (a *Site) openPast(maxFile int64) (*past.Store, error) {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
 		return nil, inputf("open the workspace: %v", err)
@@ -31,7 +31,7 @@ func (a *App) openPast(maxFile int64) (*past.Store, error) {
 
 // stageDir is where copies lie: a cache of coder's own, which commands of other sessions
 // neither write nor see. Without a home it is a temporary folder.
-func (a *App) stageDir() string {
+func (a *Site) stageDir() string {
 	if home := a.Env.Getenv("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, ".cache", "coder")
 	}
@@ -39,7 +39,7 @@ func (a *App) stageDir() string {
 }
 
 // stage makes a temporary folder for a copy.
-func (a *App) stage() (string, error) {
+func (a *Site) stage() (string, error) {
 	return worktree.Temporary(a.stageDir(), "again-", a.Env.Now())
 }
 

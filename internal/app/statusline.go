@@ -50,7 +50,7 @@ func (a *App) Standing(session string, used int) Standing {
 }
 
 // Branch returns the branch that is checked out, or the commit, and whether tracked files differ from it.
-func (a *App) Branch(ctx context.Context) (name string, dirty bool) {
+func (a *Site) Branch(ctx context.Context) (name string, dirty bool) {
 	if _, ok := gitstate.Find(a.Root); !ok {
 		return "", false
 	}

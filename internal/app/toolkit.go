@@ -125,7 +125,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	ws.UseGitSettings(a.gitSettings())
 	store, env := a.Store(), a.ChildEnv()
 	work, stop := context.WithCancel(context.Background())
-	t := &toolkit{work: work, marked: a.marked(), conceals: a.keys.conceals(a), protected: a.protect(ws), project: project{ws}}
+	t := &toolkit{work: work, marked: a.marked(), conceals: a.conceals(), protected: a.protect(ws), project: project{ws}}
 	t.ends = []func() error{
 		func() error { store.limitStorage(a.Config.Storage, a.warn); return nil }, ws.Close, t.unmark, func() error { stop(); return nil },
 	}
@@ -226,7 +226,7 @@ func (a *App) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit) []t
 }
 
 // gitSettings returns the files in which the user tells git what to ignore.
-func (a *App) gitSettings() workspace.GitSettings {
+func (a *Site) gitSettings() workspace.GitSettings {
 	home := a.Env.Getenv("HOME")
 	config := cmp.Or(a.Env.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
 	if !filepath.IsAbs(config) {
@@ -240,7 +240,7 @@ func (a *App) gitSettings() workspace.GitSettings {
 }
 
 // gitFiles returns the user's own files that git reads; nil if the environment names more.
-func (a *App) gitFiles() *undo.GitFiles {
+func (a *Site) gitFiles() *undo.GitFiles {
 	own := a.gitSettings()
 	if own.Ignore == "" || a.Env.Getenv("GIT_CONFIG_SYSTEM")+a.Env.Getenv("GIT_CONFIG_COUNT")+a.Env.Getenv("GIT_CONFIG_PARAMETERS") != "" {
 		return nil
@@ -255,7 +255,7 @@ const maxPlans = 1000
 // savePlan saves a plan under the next free number. If a
 // repeated call saves the same plan again, it reuses the number.
 func (a *App) savePlan(sessionID, text string) (string, error) {
-	text = a.keys.conceals(a).Text(strings.TrimRight(text, "\n") + "\n")
+	text = a.conceals().Text(strings.TrimRight(text, "\n") + "\n")
 	if a.Options.Ephemeral {
 		return "", nil
 	}
