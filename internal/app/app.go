@@ -22,22 +22,16 @@ import (
 
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/subagent"
-	"coder/internal/agent/verify"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/disk"
 	"coder/internal/host/program"
 	"coder/internal/host/shell"
 	"coder/internal/host/update"
-	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
 	"coder/internal/report/export"
-	"coder/internal/slash"
-	"coder/internal/tool"
-	"coder/internal/tool/bash"
 	"coder/internal/tool/files"
-	"coder/internal/tool/mcp"
 	"coder/internal/tool/structured"
 )
 
@@ -151,27 +145,11 @@ type Workspace struct {
 	*Authored
 	*Setup
 	Modes *mode.State // the mode of work
-	// Terminal, if set, sends bytes to the person's terminal.
-	Terminal func(bytes string)
-	// JobEnded, if set before a session is opened, is called when
-	// a background command has ended that no call waits for.
-	JobEnded func(slash.Job)
-	// OwnKeys are the user's key bindings, each a key and its action.
-	OwnKeys [][2]string
 
 	theme      atomic.Pointer[string] // the screen's, chosen during the session
 	guards     remembered[string]     // project files that restrict other agents, by content
 	bangDirect atomic.Bool            // the user chose in this process to run their ! commands without approval
 	answer     *structured.Answer     // nil unless answers need a certain form
-
-	mcp    *mcp.Host                     // the current session's; nil if there are none
-	jobs   atomic.Pointer[bash.Jobs]     // the current session's
-	live   live                          // the provider that sessions ask
-	checks atomic.Pointer[verify.Checks] // the open session's
-	turn   atomic.Pointer[tally]         // what the current turn has used
-	judge  *judge.Judge                  // once a session is open
-	asked  sync.Map                      // judged calls without anyone to approve them, by id
-	set    tool.Set                      // the model's tools, once a session is open
 }
 
 // App is a Workspace.

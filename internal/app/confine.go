@@ -24,7 +24,7 @@ import (
 
 // confiner confines the commands of one session. The journal,
 // which may be nil, names the files that they touch.
-func (a *App) confiner(p *protectedFiles, journal *sandbox.Journal) *confine.Confiner {
+func (a *safety) newConfiner(p *protectedFiles, journal *sandbox.Journal) *confine.Confiner {
 	home := a.Env.Getenv("HOME")
 	write := slices.Concat(a.Options.AddDirs, a.writable())
 	protect := []string{a.Home}
@@ -70,7 +70,7 @@ func (a *App) confiner(p *protectedFiles, journal *sandbox.Journal) *confine.Con
 }
 
 // secretFiles lists the workspace's secret files, including those of the workspace that a copy stands for.
-func (a *App) secretFiles(p *protectedFiles) func(context.Context) ([]string, bool) {
+func (a *safety) secretFiles(p *protectedFiles) func(context.Context) ([]string, bool) {
 	if a.Recorded == nil {
 		return p.hidden
 	}
@@ -103,7 +103,7 @@ func (a *Site) Door() program.Door { return a.door.With(a.ChildEnv()) }
 
 // reach returns the function that decides which hosts commands reach,
 // if the settings list hosts. In read-only modes they reach none.
-func (a *App) reach() func() *confine.Reach {
+func (a *safety) reach() func() *confine.Reach {
 	named := a.Config.Safety.Network.Hosts()
 	if len(named) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func (a *Site) sockets() (list []string) {
 }
 
 // analyse returns what a command line would do here; without a judge, the result is unknown.
-func (a *App) analyse(command string) tool.Line {
+func (a *safety) analyse(command string) tool.Line {
 	if a.judge == nil {
 		return risk.Report{Command: command, Unknown: true}
 	}

@@ -179,7 +179,7 @@ func (a *App) examineSandbox(ctx context.Context) Finding {
 		return Finding{What: "sandbox", State: Broken, Found: err.Error()}
 	}
 	defer ws.Close()
-	c := a.confiner(a.protect(ws), nil)
+	c := a.newSafety(ws, nil).confiner
 	defer c.Close()
 	ctx, stop := context.WithTimeout(ctx, examineTime)
 	defer stop()

@@ -21,7 +21,6 @@ import (
 	"coder/internal/authored/usercommand"
 	"coder/internal/host/repofile"
 	"coder/internal/policy"
-	"coder/internal/policy/judge"
 	"coder/internal/policy/rule"
 	"coder/internal/policy/trust"
 	"coder/internal/slash"
@@ -144,14 +143,14 @@ func (a *Authored) folder(dir string) fs.FS {
 }
 
 // sessionLibrary is the library as a session uses it.
-func (a *App) sessionLibrary(t *toolkit) *orchestrator.Library {
-	l := a.library()
+func (a *Session) sessionLibrary() *orchestrator.Library {
+	l, t := a.library(), a.kit
 	lib := &orchestrator.Library{
 		Files: t.project.ws, Commands: l.commands, Skills: l.skills, Models: a.Config.Provider.Models,
 		Exists: func(path string) bool { _, err := os.Lstat(path); return err == nil },
 		Offers: func(c usercommand.Command, tool string) bool { return namesTool(a.allowedBy(c), tool) },
 	}
-	lib.Attach = a.attachments(t)
+	lib.Attach = a.attachments()
 	if a.Recorded != nil {
 		lib.Prompts, lib.Resources = a.Recorded, a.Recorded.resources()
 	} else if t.mcp != nil {
@@ -160,10 +159,11 @@ func (a *App) sessionLibrary(t *toolkit) *orchestrator.Library {
 	return lib
 }
 
-// inCommands returns j combined with the running command's header. It denies tools that
+// inCommands returns the judge combined with the running command's header. It denies tools that
 // the header does not name. If the command is the user's own, tools it names need no
 // approval if only the mode requires it; a project's command can only exclude tools.
-func (a *App) inCommands(j *judge.Judge) policy.Policy {
+func (a *Session) inCommands() policy.Policy {
+	j := a.judge
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		cmd, ok := orchestrator.CommandOf(ctx)
 		if !ok || len(cmd.AllowedTools) == 0 {
@@ -182,7 +182,7 @@ func (a *App) inCommands(j *judge.Judge) policy.Policy {
 }
 
 // allowedBy returns the tools in a command's header, by coder's names. It ignores unreadable entries.
-func (a *App) allowedBy(c usercommand.Command) (specs []rule.Spec) {
+func (a *Session) allowedBy(c usercommand.Command) (specs []rule.Spec) {
 	for _, word := range c.AllowedTools {
 		list, err := rule.ParseSpecs(word)
 		if err != nil {

@@ -243,7 +243,10 @@ func (l *live) Stream(ctx context.Context, req provider.Request) iter.Seq2[provi
 }
 
 // models are the available models, for /model.
-type models struct{ *App }
+type models struct {
+	*Models
+	live *live
+}
 
 // Switch changes the model from the next turn on, and tries to save it for later sessions. notice
 // says why later sessions may not use it. A profile's name selects its endpoint and model.
@@ -325,7 +328,7 @@ func (a *Models) Takes(ctx context.Context, name string) error {
 }
 
 // switchProfile switches to a profile's endpoint and model. If they are unusable, nothing changes.
-func (a *App) switchProfile(name string) error {
+func (a models) switchProfile(name string) error {
 	o := a.Options
 	o.Profile, o.Provider, o.Model = name, "", ""
 	s, err := Load(a.Env, o)

@@ -32,7 +32,7 @@ type place struct {
 
 // tracing finds the origin of a file's lines, place by place.
 type tracing struct {
-	*App
+	*Workspace
 	*slash.Provenance
 	now     []byte
 	line    int                  // the line to explain; zero for all

@@ -48,7 +48,7 @@ func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Pro
 	if p.Binary {
 		line = 0
 	}
-	t := &tracing{App: a, Provenance: p, now: now, line: line}
+	t := &tracing{Workspace: a, Provenance: p, now: now, line: line}
 	if err := t.in(ctx, place{Store: a.Store(), ws: ws, name: name, same: true}); err != nil {
 		return nil, err
 	}

@@ -11,18 +11,16 @@ import (
 	"coder/internal/record/undo"
 )
 
-// restore returns the function that restores a session's files to one of its records.
-func (a *App) restore(kit *toolkit, id string) func(context.Context, uint64, undo.Call) (undo.Plan, error) {
-	return func(ctx context.Context, at uint64, c undo.Call) (undo.Plan, error) {
-		if kit.files == nil {
-			return undo.Plan{}, undo.ErrNotKept
-		}
-		goals, err := a.goals(ctx, past.Now{Keeper: kit.files.get(), Workspace: kit.project.ws}, id, at)
-		if err != nil {
-			return undo.Plan{}, err
-		}
-		return kit.restore(ctx, c, goals)
+// restore restores the session's files to one of its records.
+func (a *Session) restore(ctx context.Context, at uint64, c undo.Call) (undo.Plan, error) {
+	if a.kit.files == nil {
+		return undo.Plan{}, undo.ErrNotKept
 	}
+	goals, err := a.goals(ctx, past.Now{Keeper: a.kit.files.get(), Workspace: a.kit.project.ws}, a.id, at)
+	if err != nil {
+		return undo.Plan{}, err
+	}
+	return a.kit.restore(ctx, c, goals)
 }
 
 // PlanRestore returns what a restore of a session's files to one of its

@@ -85,7 +85,7 @@ func (a *App) Ship(ctx context.Context, to string) (records, sessions int, err e
 		return 0, 0, fmt.Errorf("another process ships the audit logs: %w", err)
 	}
 	defer release()
-	s := &shipment{app: a, path: filepath.Join(dir, shortHash(to)+".json")}
+	s := &shipment{app: a.Site, path: filepath.Join(dir, shortHash(to)+".json")}
 	s.cursor = shipCursor{To: to, Sessions: map[string]shipMark{}}
 	text, err := repofile.Own(s.path, maxCursor)
 	if err == nil {
@@ -119,7 +119,7 @@ func (a *Site) receiver(to string, cursor *shipCursor) (receiver, error) {
 
 // shipment is one call of Ship.
 type shipment struct {
-	app      *App
+	app      *Site
 	to       receiver
 	path     string
 	cursor   shipCursor
