@@ -18,18 +18,18 @@ import (
 const keysDir = "api-keys"
 
 // KeysDir returns the folder for API keys if the system has no keychain.
-func (a *Site) KeysDir() string { return filepath.Join(a.Home, keysDir) }
+func (a *Keys) KeysDir() string { return filepath.Join(a.Home, keysDir) }
 
 // Hide makes coder mask a key that the user entered, on the screen and on disk.
-func (a *Models) Hide(key string) { a.conceals().Learn(key) }
+func (a *Keys) Hide(key string) { a.conceals().Learn(key) }
 
 // keychain returns the store in which coder setup saves keys.
-func (a *Site) keychain() keychain.Store {
+func (a *Keys) keychain() keychain.Store {
 	return keychain.Store{Dir: a.KeysDir(), Getenv: a.Env.Getenv}
 }
 
 // saveKey saves an endpoint's key for its server.
-func (a *Models) saveKey(ctx context.Context, c config.Provider) (keychain.Place, error) {
+func (a *Keys) saveKey(ctx context.Context, c config.Provider) (keychain.Place, error) {
 	place, err := a.keychain().Save(ctx, c.BaseURL, c.APIKey)
 	if err != nil {
 		return "", inputf("%v", err)
@@ -39,22 +39,19 @@ func (a *Models) saveKey(ctx context.Context, c config.Provider) (keychain.Place
 
 // savedKey reads the key that coder setup saved for c's server. It reads
 // a key again that the server rejected: the user may have replaced it.
-func (a *Models) savedKey(c config.Provider) func(context.Context, string) (string, error) {
+func (a *Keys) savedKey(c config.Provider) func(context.Context, string) (string, error) {
 	return func(ctx context.Context, refused string) (string, error) {
-		a.keys.mu.Lock()
-		defer a.keys.mu.Unlock()
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		name := "key_store\x00" + c.BaseURL
-		if key := a.keys.keys[name]; key != "" && key != refused {
+		if key := a.known[name]; key != "" && key != refused {
 			return key, nil
 		}
 		key, err := a.keychain().Load(ctx, keychain.Place(c.KeyStore), c.BaseURL)
 		if err != nil {
 			return "", fmt.Errorf("provider.key_store: %w; run coder setup to enter the key again", err)
 		}
-		if a.keys.keys == nil {
-			a.keys.keys = make(map[string]string)
-		}
-		a.keys.keys[name] = key
+		a.known[name] = key
 		a.conceals().Learn(key)
 		return key, nil
 	}

@@ -187,7 +187,8 @@ func New(env Env, o Options, s Settings, warn func(string)) (*Workspace, error) 
 			return nil, err
 		}
 	}
-	models := &Models{Site: site, conceals: sync.OnceValue(added.concealer)}
+	keys := &Keys{Site: site, conceals: sync.OnceValue(added.concealer), known: make(map[string]string)}
+	models := &Models{Archive: &Archive{Keys: keys}}
 	return &Workspace{
 		Site: site, Authored: &Authored{Extensions: added, told: make(map[string]bool)}, Setup: &Setup{Models: models}, Modes: modes, answer: answer,
 	}, nil

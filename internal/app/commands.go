@@ -18,7 +18,7 @@ import (
 )
 
 // newChanges returns the changes to the files of a workspace, as far as records tell them.
-func (a *Site) newChanges(ws *workspace.Workspace) *slash.Changes {
+func (a *Archive) newChanges(ws *workspace.Workspace) *slash.Changes {
 	return &slash.Changes{
 		Git: git.Options{Workspace: ws, Door: a.Door()},
 		Kept: func(hash string, limit int64) ([]byte, error) {
@@ -55,7 +55,7 @@ func (a *Session) commands() (all []slash.Command, observe func(event.Record)) {
 }
 
 // tasks returns a session's tasks, the newest first.
-func (a *Site) tasks(ctx context.Context, sessionID string) (rows []slash.Task, err error) {
+func (a *Archive) tasks(ctx context.Context, sessionID string) (rows []slash.Task, err error) {
 	var all task.Tasks
 	created := make(map[string]time.Time)
 	for r, err := range a.Store().Logs.Read(ctx, sessionID, 0, event.Domain) {

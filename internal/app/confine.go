@@ -54,7 +54,7 @@ func (a *safety) newConfiner(p *protectedFiles, journal *sandbox.Journal) *confi
 		},
 		AnyNetwork: a.Config.Safety.Network.All(), Reach: a.reach(),
 		Withheld: sync.OnceValue(a.lendable), Vouches: func(r risk.Report) bool { return a.judge != nil && a.judge.Vouches(r) },
-		ToolChains: a.toolChains(), State: hidden, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
+		ToolChains: a.toolChains(), State: hidden, Sockets: sync.OnceValue(a.Env.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
 		Secrets: a.secretFiles(p), Tracked: p.tracked, Frozen: p.frozenPaths, Repositories: p.repositories, Projects: p.projects,
 		Denied: p.denied, Denies: func(file string) bool { return a.judge != nil && a.judge.Denies(rule.Reads, file) },
 		Named: func(r risk.Report) []string {
@@ -129,8 +129,8 @@ func (a *safety) reach() func() *confine.Reach {
 
 // sockets returns the sockets that the environment names: an
 // agent's, a bus, a terminal that others can type into.
-func (a *Site) sockets() (list []string) {
-	for _, kv := range a.Env.Environ {
+func (e Env) sockets() (list []string) {
+	for _, kv := range e.Environ {
 		name, value, _ := strings.Cut(kv, "=")
 		if strings.HasSuffix(name, "PATH") || strings.HasSuffix(name, "DIRS") {
 			continue

@@ -19,6 +19,7 @@ import (
 	"coder/internal/config"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
+	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/host/repofile"
 )
@@ -26,28 +27,31 @@ import (
 // keyTime limits how long a command may take to print the key.
 const keyTime = 30 * time.Second
 
-// keyring holds the keys that commands printed, while coder runs.
-type keyring struct {
-	mu   sync.Mutex // guards keys, and runs one key command at a time
-	keys map[string]string
+// Keys gets the keys of endpoints from commands and from coder's store, and keeps keys off the screen and the disk.
+type Keys struct {
+	*Site
+	conceals func() *secret.Concealer // for everything shown and saved
+
+	mu    sync.Mutex        // guards known, and runs one key command at a time
+	known map[string]string // while coder runs
 }
 
 // AsKept returns a question as recorded.
-func (a *Models) AsKept(q uip.Request) uip.Request {
+func (a *Keys) AsKept(q uip.Request) uip.Request {
 	kept := event.Masked(event.InteractionRequested{Request: q}, a.conceals()).(event.InteractionRequested).Request
 	kept.Args = q.Args
 	return kept
 }
 
 // WithoutKeys returns an answer with its keys masked.
-func (a *Models) WithoutKeys(answer uip.Response) uip.Response {
+func (a *Keys) WithoutKeys(answer uip.Response) uip.Response {
 	return event.Masked(event.InteractionResponded{Response: answer}, a.conceals()).(event.InteractionResponded).Response
 }
 
 // freshKey returns a function that gets the key from the user's key command
 // or from coder setup's store, or nil if there is neither. It runs the
 // command when the key is first needed, and again if the key is rejected.
-func (a *Models) freshKey(c config.Provider) func(context.Context, string) (string, error) {
+func (a *Keys) freshKey(c config.Provider) func(context.Context, string) (string, error) {
 	switch {
 	case c.APIKey != "":
 		return nil
@@ -58,19 +62,16 @@ func (a *Models) freshKey(c config.Provider) func(context.Context, string) (stri
 	}
 	name := strings.Join(c.APIKeyCommand, "\x00")
 	return func(ctx context.Context, refused string) (string, error) {
-		a.keys.mu.Lock()
-		defer a.keys.mu.Unlock()
-		if key := a.keys.keys[name]; key != "" && key != refused {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if key := a.known[name]; key != "" && key != refused {
 			return key, nil
 		}
 		key, err := a.runKeyCommand(ctx, c.APIKeyCommand)
 		if err != nil {
 			return "", err
 		}
-		if a.keys.keys == nil {
-			a.keys.keys = make(map[string]string)
-		}
-		a.keys.keys[name] = key
+		a.known[name] = key
 		a.conceals().Learn(key)
 		return key, nil
 	}
@@ -78,7 +79,7 @@ func (a *Models) freshKey(c config.Provider) func(context.Context, string) (stri
 
 // runKeyCommand runs a command outside the workspace, with the
 // environment of commands, and returns the line that it prints.
-func (a *Models) runKeyCommand(ctx context.Context, words []string) (string, error) {
+func (a *Keys) runKeyCommand(ctx context.Context, words []string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, keyTime)
 	defer stop()
 	var out, said bytes.Buffer

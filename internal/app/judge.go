@@ -83,7 +83,7 @@ func (a *safety) newJudge(files orchestrator.Files) (*judge.Judge, error) {
 		Network: hostList(a.Config.Safety.Network), Bounds: func() bool { return c.Bounds(context.Background()) },
 		Given: given, Lines: a.ownLines(), Allow: allow, Deny: deny,
 		Exact:   a.Config.Permission.AllowlistMatch == "exact",
-		Ignored: p.ignored(), Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.gitSettingsNamed(),
+		Ignored: p.ignored(), Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.Env.gitSettingsNamed(),
 		Check:   func(line string) bool { return a.trusts() && a.isCheck(files, line) },
 		Unasked: unasked, Fearless: unasked && approval.DangerousNoninteractive == "allow",
 	}), nil
@@ -100,9 +100,9 @@ func (a *safety) isCheck(files orchestrator.Files, line string) bool {
 }
 
 // gitSettingsNamed returns the files in which the environment makes git look for settings.
-func (a *Site) gitSettingsNamed() []string {
-	files := []string{a.Env.Getenv("GIT_CONFIG_GLOBAL"), a.Env.Getenv("GIT_CONFIG_SYSTEM")}
-	if dir := a.Env.Getenv("XDG_CONFIG_HOME"); dir != "" {
+func (e Env) gitSettingsNamed() []string {
+	files := []string{e.Getenv("GIT_CONFIG_GLOBAL"), e.Getenv("GIT_CONFIG_SYSTEM")}
+	if dir := e.Getenv("XDG_CONFIG_HOME"); dir != "" {
 		files = append(files, filepath.Join(dir, "git"))
 	}
 	return files

@@ -20,7 +20,6 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/jsonx"
 	"coder/internal/core/nearest"
-	"coder/internal/core/secret"
 	"coder/internal/host/repofile"
 	"coder/internal/model/anthropic"
 	"coder/internal/model/catalogue"
@@ -36,13 +35,10 @@ import (
 
 // Models are the models at the endpoint in use: what is known of them, what they cost, and how to ask them.
 type Models struct {
-	*Site
+	*Archive
 	// Play, if set, replaces the configured model.
 	Play provider.Provider
 
-	// conceals returns the concealer for everything shown and saved.
-	conceals func() *secret.Concealer
-	keys     keyring                       // printed by commands
 	chosen   atomic.Pointer[string]        // the model chosen with /model
 	effort   atomic.Pointer[string]        // reasoning effort set by the driver
 	switched atomic.Pointer[config.Config] // the settings of the profile chosen with /model

@@ -16,7 +16,7 @@ func (a *Site) Paths(ctx context.Context, each func(path string) bool) {
 		return // the session reports the error
 	}
 	defer ws.Close()
-	ws.UseGitSettings(a.gitSettings())
+	ws.UseGitSettings(a.Env.gitSettings())
 	for _, dir := range slices.Concat([]string{"."}, ws.Added()) {
 		for e := range ws.Walk(ctx, dir, 0) {
 			name := e.Path

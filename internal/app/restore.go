@@ -25,7 +25,7 @@ func (a *Session) restore(ctx context.Context, at uint64, c undo.Call) (undo.Pla
 
 // PlanRestore returns what a restore of a session's files to one of its
 // records would change. It does not open the session, and changes nothing.
-func (a *App) PlanRestore(ctx context.Context, id string, at uint64, force bool) (undo.Plan, error) {
+func (a *Archive) PlanRestore(ctx context.Context, id string, at uint64, force bool) (undo.Plan, error) {
 	if _, err := a.Store().Known(ctx, id); err != nil {
 		return undo.Plan{}, err
 	}
@@ -42,7 +42,7 @@ func (a *App) PlanRestore(ctx context.Context, id string, at uint64, force bool)
 }
 
 // goals returns the state at a record of all files that later calls changed.
-func (a *App) goals(ctx context.Context, kept past.Kept, id string, at uint64) ([]undo.Goal, error) {
+func (a *Archive) goals(ctx context.Context, kept past.Kept, id string, at uint64) ([]undo.Goal, error) {
 	then, err := momentAt(ctx, id, a.Store().sealed(ctx, id, at), at, kept)
 	if err != nil {
 		return nil, err

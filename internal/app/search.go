@@ -40,7 +40,7 @@ var searchCache = filepath.Join("cache", "search")
 
 // register records that this workspace has sessions. If that
 // fails, a search from elsewhere does not find them.
-func (a *Site) register() {
+func (a *Archive) register() {
 	if a.Home == "" || a.Options.Ephemeral {
 		return
 	}
@@ -102,7 +102,7 @@ func (s *Settings) Workspaces() []string {
 }
 
 // Search finds words in the sessions of all projects, the newest first.
-func (a *App) Search(ctx context.Context, words []string) ([]fulltext.Found, error) {
+func (a *Archive) Search(ctx context.Context, words []string) ([]fulltext.Found, error) {
 	type kept struct{ root, id string }
 	var all []kept
 	for _, root := range a.Workspaces() {
@@ -159,7 +159,7 @@ func (a *App) Search(ctx context.Context, words []string) ([]fulltext.Found, err
 }
 
 // Usage adds up the usage of models in the sessions of all projects.
-func (a *Site) Usage(ctx context.Context, t *usage.Tally) error {
+func (a *Archive) Usage(ctx context.Context, t *usage.Tally) error {
 	for _, root := range a.Workspaces() {
 		s := a.storeOf(root)
 		for _, id := range sessionsOf(root) {
@@ -179,7 +179,7 @@ func (a *Site) Usage(ctx context.Context, t *usage.Tally) error {
 const shipDir = "ship"
 
 // Ship sends the records of all audit logs that it has not sent before: to "syslog", to "otlp", or to a file.
-func (a *Site) Ship(ctx context.Context, to string) (records, sessions int, err error) {
+func (a *Archive) Ship(ctx context.Context, to string) (records, sessions int, err error) {
 	if a.Home == "" {
 		return 0, 0, inputf("no folder for the cursor: set HOME or CODER_HOME")
 	}
@@ -208,7 +208,7 @@ func (a *Site) Ship(ctx context.Context, to string) (records, sessions int, err 
 }
 
 // collector returns the user's collector for audit logs.
-func (a *Site) collector() (c ship.Collector, err error) {
+func (a *Archive) collector() (c ship.Collector, err error) {
 	if !a.permits(func(l config.Limits) *bool { return l.Telemetry }) {
 		return c, configf("telemetry is not allowed by managed settings")
 	}
@@ -236,7 +236,7 @@ func sessionsOf(root string) (ids []string) {
 }
 
 // document returns a session's search document: the cached one, or a new one if the logs have changed.
-func (a *App) document(ctx context.Context, root, id string) (doc fulltext.Document, anew bool) {
+func (a *Archive) document(ctx context.Context, root, id string) (doc fulltext.Document, anew bool) {
 	stamp, ok := stampOf(filepath.Join(root, ".coder", "log", id))
 	if !ok {
 		return doc, false

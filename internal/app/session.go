@@ -51,7 +51,7 @@ func (a *Workspace) newSession(id string, on Screen, spawn supervisor.Spawn) (*S
 	if err != nil {
 		return nil, inputf("open the workspace: %v", err)
 	}
-	ws.UseGitSettings(a.gitSettings())
+	ws.UseGitSettings(a.Env.gitSettings())
 	journal := new(sandbox.Journal)
 	s := &Session{
 		safety: a.newSafety(ws, journal), id: id, screen: on, meter: spending, live: &live{meter: spending},

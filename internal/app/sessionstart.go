@@ -116,7 +116,7 @@ func (s *sessionStart) begin(ctx context.Context, readOnly bool) (name string) {
 }
 
 // seenByGit returns the names in the data folder that git does not ignore.
-func (a *Site) seenByGit() (names []string) {
+func (a *Archive) seenByGit() (names []string) {
 	entries, _ := os.ReadDir(a.data())
 	for _, e := range entries {
 		if !slices.Contains(append([]string{"tmp", ".gitignore"}, dataFolders...), e.Name()) {

@@ -129,7 +129,7 @@ func (a *Session) newToolkit(ws *workspace.Workspace, journal *sandbox.Journal, 
 		ws.KeepScratch(scratch)
 		ws.SyncWith(store.names)
 		t.files = &keeper{store: store, warn: a.warn, make: func() *undo.Keeper {
-			return undo.New(ws, store.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, Warn: a.warn, GitFiles: a.gitFiles(), Needs: t.history.Needs, Tree: t.history.Tree(), Witness: witness(journal), Many: sync.OnceFunc(collectOften)})
+			return undo.New(ws, store.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, Warn: a.warn, GitFiles: a.Env.gitFiles(), Needs: t.history.Needs, Tree: t.history.Tree(), Witness: witness(journal), Many: sync.OnceFunc(collectOften)})
 		}}
 		t.keeper = t.files
 	}
@@ -215,23 +215,23 @@ func (a *Session) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit)
 }
 
 // gitSettings returns the files in which the user tells git what to ignore.
-func (a *Site) gitSettings() workspace.GitSettings {
-	home := a.Env.Getenv("HOME")
-	config := cmp.Or(a.Env.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+func (e Env) gitSettings() workspace.GitSettings {
+	home := e.Getenv("HOME")
+	config := cmp.Or(e.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
 	if !filepath.IsAbs(config) {
 		return workspace.GitSettings{}
 	}
 	own := []string{filepath.Join(config, "git", "config"), filepath.Join(home, ".gitconfig")}
-	if file := a.Env.Getenv("GIT_CONFIG_GLOBAL"); file != "" {
+	if file := e.Getenv("GIT_CONFIG_GLOBAL"); file != "" {
 		own = []string{file}
 	}
 	return workspace.GitSettings{Home: home, Configs: append([]string{"/etc/gitconfig"}, own...), Ignore: filepath.Join(config, "git", "ignore")}
 }
 
 // gitFiles returns the user's own files that git reads; nil if the environment names more.
-func (a *Site) gitFiles() *undo.GitFiles {
-	own := a.gitSettings()
-	if own.Ignore == "" || a.Env.Getenv("GIT_CONFIG_SYSTEM")+a.Env.Getenv("GIT_CONFIG_COUNT")+a.Env.Getenv("GIT_CONFIG_PARAMETERS") != "" {
+func (e Env) gitFiles() *undo.GitFiles {
+	own := e.gitSettings()
+	if own.Ignore == "" || e.Getenv("GIT_CONFIG_SYSTEM")+e.Getenv("GIT_CONFIG_COUNT")+e.Getenv("GIT_CONFIG_PARAMETERS") != "" {
 		return nil
 	}
 	attributes := []string{"/etc/gitattributes", filepath.Join(filepath.Dir(own.Ignore), "attributes")}

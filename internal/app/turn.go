@@ -142,7 +142,7 @@ func (t *tally) lines(ctx context.Context, name string) (added, deleted int, sam
 
 // Turns tracks a session's turns by its records alone.
 type Turns struct {
-	in     *Workspace
+	in     *Archive
 	checks verify.Checks
 	root   string    // the task of the turn
 	begun  time.Time // when the turn began, or zero
@@ -156,7 +156,7 @@ type Turns struct {
 }
 
 // Turns returns a new tracker for a session.
-func (a *App) Turns() *Turns { return &Turns{in: a} }
+func (a *Archive) Turns() *Turns { return &Turns{in: a} }
 
 // Add adds the next record. If the record ends a turn in which a model replied, Add returns the turn.
 func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool) {
