@@ -147,13 +147,19 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	t.servers = sync.OnceValue(pool.Installed)
 	t.git = sync.OnceValue(func() bool { _, err := a.door.Find("git"); return err == nil })
 	t.index = codeindex.New(ws, codeindex.Options{Now: a.Env.Now})
+	hides := func(file string) bool { return a.judge != nil && a.judge.Hides(file) } // searches skip such files
 	running := bash.Options{
 		Workspace: ws, Shell: a.shell, Env: env, RunsDir: store.relative("runs", sessionID), Now: a.Env.Now,
 		RunsLimit:      int64(a.Config.Storage.RunsSessionBytes),
 		CommandTimeout: time.Duration(a.Config.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    a.Config.Safety.OutputLimitBytes,
-		Analyse:        a.analyse, Confine: a.dated(t.confiner.Command), Holds: t.confiner.Holds, Attended: t.confiner.Attended, Conceals: t.conceals,
+		Analyse:        a.analyse, Confine: t.confiner.Command, Holds: t.confiner.Holds, Attended: t.confiner.Attended, Conceals: t.conceals,
 	}
+	repository := git.Options{
+		Workspace: ws, Door: a.Door(), Trailer: a.Config.Workflow.CommitTrailer, Confine: t.confiner.Git, Confines: t.confiner.Freezes,
+		Hides: hides,
+	}
+	a.dated(&running, &repository)
 	running.Ended = func(e bash.End) {
 		if a.JobEnded != nil {
 			a.JobEnded(slash.Job{ID: e.Job, Command: e.Command, State: e.How, Runs: display.Duration(e.Took)})
@@ -165,12 +171,11 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	a.jobs.Store(jobs)
 	t.hook = bash.Hook(running)
 	t.ends = append(t.ends, t.confiner.Close, jobs.Close, pool.Close)
-	hides := func(file string) bool { return a.judge != nil && a.judge.Hides(file) } // searches skip such files
 	fetch := a.Config.Fetch
 	tools := slices.Concat(
 		a.fileTools(ws, pool, t),
 		search.With(ws, search.Options{Hide: hides}), []tool.Tool{codesearch.SearchCode(ws, t.index, hides)}, commands,
-		git.All(git.Options{Workspace: ws, Door: a.Door(), Hides: hides, Trailer: a.Config.Workflow.CommitTrailer, Confine: t.confiner.Git, Confines: t.confiner.Freezes}),
+		git.All(repository),
 		[]tool.Tool{web.Fetch(web.Options{
 			Vision: a.sees(), AllowPrivate: fetch.AllowPrivate, AllowHosts: fetch.AllowHosts, SkipTLSVerify: fetch.SkipTLSVerify,
 			MaxText: fetch.MaxTextBytes, MaxImage: fetch.MaxImageBytes, Timeout: time.Duration(fetch.TimeoutMS) * time.Millisecond,
