@@ -71,7 +71,7 @@ func TestARerunThatStopsEarlyDiffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := r.Compare(Exceptions{}).Difference
-		if d == nil || d.Record != uint64(n+1) || d.What != ofCourse || d.Agreement != n || d.Is != nothing {
+		if d == nil || d.Record != uint64(n+1) || d.What != ofCourse || d.Agreement != n || d.Is != "nothing: the session ends here\n" {
 			t.Errorf("after %d records: %+v", n, d)
 		}
 	}
