@@ -63,6 +63,7 @@ var MayDiffer = []Rule{
 	{"ContextReplaced", "done", forMen},
 	{"ContextRewound", "to", newIDs},
 	{"ContextRewound", "undone", measured},
+	{"LocalAdded", "input", "a rerun is given it, with its own record numbers"},
 	{"LocalAdded", "output", "the records of what the command did are compared"},
 	{"LocalAdded", "blocks", forMen},
 	{"UserInteractionRequested", "display.metadata display.description options.label", forMen},
@@ -121,7 +122,7 @@ func (r *reader) leaves(e event.Event) map[string]leaf {
 	list := map[string]leaf{"record": {name: nameOf(e)}}
 	switch was := e.(type) {
 	case event.ToolCallRequested:
-		if was.Tool == "undo" || was.Tool == "redo" { // these name records by their numbers
+		if slices.Contains([]string{"undo", "redo", "restore"}, was.Tool) { // these name records by their numbers
 			was.Input = nil
 		}
 		e = was

@@ -54,7 +54,7 @@ func TestFieldsThatMayDifferAreNotCompared(t *testing.T) {
 
 // TestUndoingNamesRecordsByTheirNumbers, which a rerun numbers anew.
 func TestUndoingNamesRecordsByTheirNumbers(t *testing.T) {
-	for tool, same := range map[string]bool{"undo": true, "redo": true, "bash": false} {
+	for tool, same := range map[string]bool{"undo": true, "redo": true, "restore": true, "bash": false} {
 		was, is := event.ToolCallRequested{Tool: tool, Input: []byte(`{"of":1}`)}, event.ToolCallRequested{Tool: tool, Input: []byte(`{"of":2}`)}
 		if d := differs(was, is); (d == "") != same {
 			t.Errorf("%s: %q", tool, d)

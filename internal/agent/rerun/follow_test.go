@@ -278,6 +278,23 @@ func TestWhatMakesASessionGoOn(t *testing.T) {
 	}
 }
 
+// TestACommandThatNamesARecordNamesThatOfTheRerun: the numbers change where a record is not made again.
+func TestACommandThatNamesARecordNamesThatOfTheRerun(t *testing.T) {
+	looks := of("", event.ActorUser, event.LocalAdded{Input: "/cost"})
+	r := follow(t, New("s", "/ws", numbered(created("t"), looks, replied("t", "x"), looks, replied("t", "y"), created("u"))), keeper{}, nil)
+	if err := r.make(created("t"), replied("t", "x"), replied("t", "y")); err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string]string{
+		"/restore 5": "/restore 3", " /restore #4 force": " /restore #2 force", "/undo all #3": "/undo all #2", "/undo #3 dry": "/undo #2 dry", "/restore 1": "/restore 1",
+		"/restore 99": "/restore 3", "/rewind 5": "/rewind 5", "/undo a5.txt": "/undo a5.txt", "/restore": "/restore", "/compact keep #5": "/compact keep #5",
+	} {
+		if got := r.renumbered(command); got != want {
+			t.Errorf("%q becomes %q, want %q", command, got, want)
+		}
+	}
+}
+
 func TestWhatThePersonSaid(t *testing.T) {
 	picture := chat.Image{Data: []byte("x")}
 	shown := of("t", event.ActorUser, event.MessageAdded{Message: chat.Message{Role: chat.User, Parts: []chat.Part{chat.Text("look"), picture}}})

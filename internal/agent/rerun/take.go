@@ -242,7 +242,7 @@ func skipped(e event.Event) bool {
 }
 
 // commands are those of the program's own that change something in a session.
-var commands = slices.Concat([]string{"compact", "undo", "redo", "rewind", "mode", "permissions"}, mode.Names())
+var commands = slices.Concat([]string{"compact", "undo", "redo", "restore", "rewind", "mode", "permissions"}, mode.Names())
 
 func runsAgain(e event.LocalAdded) bool {
 	name, args, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(e.Input), "/"), " ")
