@@ -41,7 +41,7 @@ func (r *Recorded) judged(p policy.Policy) policy.Policy {
 type confining = func(context.Context, tool.Line) (bash.Confinement, error)
 
 // dated makes git use the recorded dates for a rerun's commits, so that the history has the same order.
-func (a *App) dated(confine confining) confining {
+func (a *Session) dated(confine confining) confining {
 	if a.Recorded == nil {
 		return confine
 	}

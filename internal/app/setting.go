@@ -129,7 +129,7 @@ func (s *Settings) editProject(edit func([]byte) ([]byte, error)) (path string, 
 }
 
 // settingsFor are the settings that the user changes during a session.
-type settingsFor struct{ *App }
+type settingsFor struct{ *Workspace }
 
 // Rows returns the current settings.
 func (a settingsFor) Rows() []config.Row { return a.settings() }

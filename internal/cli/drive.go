@@ -224,7 +224,7 @@ func (d *driven) open(ctx context.Context, init *initialization) error {
 	}
 	d.app, d.channel.Root = a, a.Root
 	d.agents, d.about = a.Agents()
-	d.out = &output{inv: d.inv, json: d.lines, checked: a.Checked, hint: hintOf(a)}
+	d.out = &output{inv: d.inv, json: d.lines}
 	if fl.Schema != nil {
 		d.out.structured = a.Structured
 	}
@@ -371,7 +371,7 @@ func (d *driven) facts() streamjson.Facts {
 		f.Commands = append(f.Commands, c.Name)
 	}
 	f.Agents, f.Skills = d.agents, d.app.Skills()
-	f.Servers = initServers(d.app)
+	f.Servers = initServers(d.Inside().MCPStatus())
 	return f
 }
 
