@@ -23,6 +23,7 @@ import (
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/subagent"
 	"coder/internal/agent/verify"
+	"coder/internal/authored/outputstyle"
 	"coder/internal/config"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
@@ -165,25 +166,26 @@ type App struct {
 	mcpLeft    []mcp.Status // skipped servers
 	plugins    []usedPlugin
 	telemetry  telemetry.Settings
-	mcp        *mcp.Host                     // the current session's; nil if there are none
-	chosen     atomic.Pointer[string]        // the model chosen with /model
-	theme      atomic.Pointer[string]        // the screen's, chosen during the session
-	effort     atomic.Pointer[string]        // reasoning effort set by the driver
-	noted      sync.Once                     // reads the folder's initial trust into inBook
-	inBook     bool                          // the folder was trusted
-	jobs       atomic.Pointer[bash.Jobs]     // the current session's
-	switched   atomic.Pointer[config.Config] // the settings of the profile chosen with /model
-	windows    remembered[heardWindow]       // of models, by the word of their servers
-	beside     provider.Beside               // additional requests to servers in the current session
-	blind      provider.Blind                // models that rejected images
-	lists      remembered[[]string]          // of models, by the word of their servers
-	guards     remembered[string]            // project files that restrict other agents, by content
-	keys       keyring                       // printed by commands
-	spending   spending                      // the user's usage today, if managed settings limit it
-	live       live                          // the provider that sessions ask
-	bangDirect atomic.Bool                   // the user chose in this process to run their ! commands without approval
-	told       map[string]bool               // messages shown once
-	lib        *library                      // once needed
+	mcp        *mcp.Host                         // the current session's; nil if there are none
+	chosen     atomic.Pointer[string]            // the model chosen with /model
+	theme      atomic.Pointer[string]            // the screen's, chosen during the session
+	style      atomic.Pointer[outputstyle.Style] // nil: not read yet
+	effort     atomic.Pointer[string]            // reasoning effort set by the driver
+	noted      sync.Once                         // reads the folder's initial trust into inBook
+	inBook     bool                              // the folder was trusted
+	jobs       atomic.Pointer[bash.Jobs]         // the current session's
+	switched   atomic.Pointer[config.Config]     // the settings of the profile chosen with /model
+	windows    remembered[heardWindow]           // of models, by the word of their servers
+	beside     provider.Beside                   // additional requests to servers in the current session
+	blind      provider.Blind                    // models that rejected images
+	lists      remembered[[]string]              // of models, by the word of their servers
+	guards     remembered[string]                // project files that restrict other agents, by content
+	keys       keyring                           // printed by commands
+	spending   spending                          // the user's usage today, if managed settings limit it
+	live       live                              // the provider that sessions ask
+	bangDirect atomic.Bool                       // the user chose in this process to run their ! commands without approval
+	told       map[string]bool                   // messages shown once
+	lib        *library                          // once needed
 
 	answer *structured.Answer // nil unless answers need a certain form
 

@@ -44,7 +44,7 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 		Spent:   ledger, Models: models{a},
 		Permissions: j.Permissions, Revoke: revoke, Servers: kit.mcp, Login: a.loginMCP, Skills: a.library().skills, Agents: agents,
 		Todos: kit.todos.List, Jobs: kit.background, Copy: a.copyText, Tasks: func(ctx context.Context) ([]slash.Task, error) { return a.tasks(ctx, sessionID) },
-		Settings: settingsFor{a}, Status: func(ctx context.Context) [][]display.Cell { return a.status(ctx, sessionID, kit, spending) },
+		Settings: settingsFor{a}, Styles: stylesFor{settingsFor{a}}, Status: func(ctx context.Context) [][]display.Cell { return a.status(ctx, sessionID, kit, spending) },
 		Trust: a.Trust, Entrusts: a.entrusts, Memory: memoryFor{a, kit},
 	})
 	return all, changes, func(r event.Record) { ledger.Add(r); changes.Add(r) }

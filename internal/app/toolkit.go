@@ -16,10 +16,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/agent/supervisor"
 	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
@@ -68,6 +70,7 @@ type toolkit struct {
 	claims    func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
 	git       func() bool // git is available
 	servers   func() bool // language servers are available
+	notebooks atomic.Bool // the conversation names a notebook
 
 	work     context.Context // ends with close
 	marked   string          // marks the environment of this workspace's commands
@@ -222,6 +225,7 @@ func (a *App) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit) []t
 		changes(files.Write(ws, seen)),
 		changes(files.Edit(ws, seen)),
 		changes(files.Patch(ws, seen)),
+		changes(files.Notebook(ws, seen)),
 	}
 }
 
@@ -348,6 +352,9 @@ func (t *toolkit) observe(r event.Record, when supervisor.When) {
 		}
 	}
 	t.todos.Observe(r)
+	if e, ok := r.Event.(event.MessageAdded); ok && e.Message.Role != chat.System && namesNotebook(e.Message) {
+		t.notebooks.Store(true)
+	}
 	if when == supervisor.Replayed {
 		t.seen.add(r)
 		return
