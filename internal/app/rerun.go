@@ -80,7 +80,7 @@ func (a *App) withSettingsOf(id string, take *rerun.Take) (*App, error) {
 }
 
 // recordedRoot returns the workspace's path when a session was recorded.
-func (a *App) recordedRoot(ctx context.Context, id string) string {
+func (a *Archive) recordedRoot(ctx context.Context, id string) string {
 	if snap, err := a.Store().Sessions.Load(ctx, id); err == nil {
 		return cmp.Or(snap.Meta.Dir, a.Root)
 	}
@@ -114,8 +114,8 @@ func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learn
 			do()
 		}
 	}()
-	for range 1 + maxAgain {
-		f, err := a.once(ctx, s, func(do func()) { after = append(after, do) })
+	for try := range 1 + maxAgain {
+		f, err := a.once(ctx, s, try, func(do func()) { after = append(after, do) })
 		if err != nil {
 			return nil, nil, err
 		}

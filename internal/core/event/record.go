@@ -202,6 +202,16 @@ type line struct {
 
 // Encode encodes r as one JSON object without a newline.
 func Encode(r Record) ([]byte, error) {
+	var large jsonx.Holes
+	data, err := EncodeAround(r, &large)
+	if err != nil || !large.Large() {
+		return data, err
+	}
+	return large.Filled(nil, data)
+}
+
+// EncodeAround encodes r with marks for its large texts, which large gets.
+func EncodeAround(r Record, large *jsonx.Holes) ([]byte, error) {
 	name, version := Name(r.Event)
 	if log := LogOf(r.Event); name == "" || log < Domain || log > Conversation {
 		return nil, fmt.Errorf("%T is not saved", r.Event)
@@ -209,7 +219,7 @@ func Encode(r Record) ([]byte, error) {
 	l := line{r.Seq, name, version, r.Session, r.Task, r.Actor, r.Time.UTC(), r.Seal, nil, ""}
 	data, err := l.append(make([]byte, 0, envelope))
 	if err == nil {
-		data, err = appendPayload(data, r.Event)
+		data, err = appendPayload(data, r.Event, large)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", name, err)
@@ -217,17 +227,14 @@ func Encode(r Record) ([]byte, error) {
 	return append(data, '}'), nil
 }
 
-// appendPayload appends e as JSON on one line. Since a reply may be large, it encodes the message in
-// place, not as a separate JSON value.
-func appendPayload(b []byte, e Event) ([]byte, error) {
+// appendPayload appends e as JSON on one line.
+func appendPayload(b []byte, e Event, large *jsonx.Holes) ([]byte, error) {
 	switch e := e.(type) {
 	case MessageAdded:
-		var large jsonx.Holes
-		message := e.Message.Wire(&large)
-		return large.Append(b, struct {
+		return jsonx.Append(b, struct {
 			Message any `json:"message"`
 			*MessageAdded
-		}{message, &e})
+		}{e.Message.Wire(large), &e})
 	case Unknown:
 		if e.Payload == nil {
 			return append(b, "null"...), nil

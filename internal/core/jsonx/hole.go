@@ -3,7 +3,9 @@ package jsonx
 import (
 	"bytes"
 	"crypto/rand"
+	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -18,8 +20,7 @@ type Holes struct {
 	texts []string
 }
 
-// Put returns a placeholder for text in the value: the text itself, or a mark if it is large. Calls must
-// follow the order in which the value is encoded.
+// Put returns a placeholder for text in the value: the text itself, or a mark if it is large.
 func (h *Holes) Put(text string) string {
 	if len(text) < longText {
 		return text
@@ -28,30 +29,85 @@ func (h *Holes) Put(text string) string {
 		h.mark = rand.Text()
 	}
 	h.texts = append(h.texts, text)
-	return h.mark
+	return h.mark + strconv.Itoa(len(h.texts)-1)
+}
+
+// Large reports whether a text has got a hole.
+func (h *Holes) Large() bool { return len(h.texts) > 0 }
+
+// Replace replaces each large text by what change returns for it.
+func (h *Holes) Replace(change func(text string) string) {
+	for i, text := range h.texts {
+		h.texts[i] = change(text)
+	}
 }
 
 // Append appends v to b as [Append] does, and replaces the marks by their texts.
 func (h *Holes) Append(b []byte, v any) ([]byte, error) {
-	if len(h.texts) == 0 {
+	if !h.Large() {
 		return Append(b, v)
 	}
 	around, err := JSON(v)
 	if err != nil {
 		return nil, err
 	}
-	size := len(around) + longText/64
-	for _, text := range h.texts {
-		size += quotedLen(text)
+	return h.Filled(b, around)
+}
+
+// Filled appends encoded, the JSON of a value, with each mark replaced by its text, and leaves room for the
+// end of a line.
+func (h *Holes) Filled(b, encoded []byte) ([]byte, error) {
+	b = slices.Grow(b, h.Size(encoded)+lineEnd)
+	err := h.Fill((*tail)(&b), encoded)
+	return b, err
+}
+
+// lineEnd is room for what follows a value on its line: a seal, a newline.
+const lineEnd = 1 << 10
+
+// tail is a writer that appends to a slice.
+type tail []byte
+
+func (t *tail) Write(p []byte) (int, error) {
+	*t = append(*t, p...)
+	return len(p), nil
+}
+
+// Size returns the length of encoded, the JSON of a value, with each mark replaced by its text.
+func (h *Holes) Size(encoded []byte) int {
+	size := len(encoded)
+	for i, text := range h.texts {
+		size += quotedLen(text) - len(h.quoted(i))
 	}
-	b = slices.Grow(b, size)
-	quoted := []byte(`"` + h.mark + `"`)
-	for _, text := range h.texts {
-		before, after, _ := bytes.Cut(around, quoted)
-		b = appendQuoted(append(b, before...), text)
-		around = after
+	return size
+}
+
+func (h *Holes) quoted(i int) string { return `"` + h.mark + strconv.Itoa(i) + `"` }
+
+// Fill writes encoded, the JSON of a value, with each mark replaced by its text. A large text is written in
+// pieces, so that it is not held a second time.
+func (h *Holes) Fill(w io.Writer, encoded []byte) error {
+	mark := []byte(`"` + h.mark)
+	for h.Large() {
+		at := bytes.Index(encoded, mark)
+		if at < 0 {
+			break
+		}
+		if _, err := w.Write(encoded[:at]); err != nil {
+			return err
+		}
+		number, after, _ := bytes.Cut(encoded[at+len(mark):], []byte(`"`))
+		i, err := strconv.Atoi(string(number))
+		if err != nil {
+			return err
+		}
+		if err := writeQuoted(w, h.texts[i]); err != nil {
+			return err
+		}
+		encoded = after
 	}
-	return append(b, around...), nil
+	_, err := w.Write(encoded)
+	return err
 }
 
 // escape returns the JSON escape for the start of text and how many bytes it covers, or "" if none is
@@ -90,8 +146,28 @@ func quotedLen(text string) int {
 	return size
 }
 
-func appendQuoted(b []byte, text string) []byte {
-	b = append(b, '"')
+// pieceLen is about how much of a large text is encoded at a time.
+const pieceLen = 32 << 10
+
+// writeQuoted writes text as a JSON string, piece by piece.
+func writeQuoted(w io.Writer, text string) error {
+	piece := append(make([]byte, 0, pieceLen+pieceLen/8), '"')
+	for text != "" {
+		end := min(pieceLen, len(text))
+		for end > pieceLen-utf8.UTFMax && end < len(text) && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		piece = appendEscaped(piece, text[:end])
+		if _, err := w.Write(piece); err != nil {
+			return err
+		}
+		piece, text = piece[:0], text[end:]
+	}
+	_, err := w.Write(append(piece, '"'))
+	return err
+}
+
+func appendEscaped(b []byte, text string) []byte {
 	from := 0
 	for i := 0; i < len(text); {
 		as, n := escape(text[i:])
@@ -101,5 +177,5 @@ func appendQuoted(b []byte, text string) []byte {
 		}
 		i += n
 	}
-	return append(append(b, text[from:]...), '"')
+	return append(b, text[from:]...)
 }

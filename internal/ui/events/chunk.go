@@ -6,32 +6,48 @@ import "fmt"
 // encoded line and encodes only the new piece, so that our cost for a piece does not grow with the text
 // (the writer still receives all of it).
 type chunk struct {
-	line []byte // up to and including the content, without the closing quote
-	open int    // length of line while the content is empty
+	start string
+	full  [][]byte // the start of the line, in blocks
+	line  []byte   // the rest up to and including the content, without the closing quote
 }
 
+// blockLen is the length from which the start of a line becomes a block. A long line is written in blocks
+// since a slice that grows would hold it twice.
+const blockLen = 64 << 10
+
 func newChunk(name string) chunk {
-	line := []byte(`{"event":"` + name + `","data":{"content":"`)
-	return chunk{line: line, open: len(line)}
+	return chunk{start: `{"event":"` + name + `","data":{"content":"`}
 }
 
 // reset starts a new text.
-func (c *chunk) reset() { c.line = c.line[:c.open] }
+func (c *chunk) reset() { c.full, c.line = nil, c.line[:0] }
+
+func (c *chunk) empty() bool { return len(c.line) <= len(c.start) && c.full == nil }
 
 // grow appends piece and writes the text. Pieces are whole runes.
 func (c *chunk) grow(out *lines, piece string) error {
-	out.buf.Reset()
+	defer out.clear()
 	if err := out.enc.Encode(piece); err != nil {
 		return fmt.Errorf("encode event: %w", err)
 	}
 	quoted := out.buf.Bytes()
 	quoted = quoted[1 : len(quoted)-2] // without the quotes and the newline
+	if len(c.line) == 0 && c.full == nil {
+		c.line = append(c.line, c.start...)
+	}
 	c.line = append(c.line, quoted...)
-	told := len(c.line)
+	for _, block := range c.full {
+		if _, err := out.w.Write(block); err != nil {
+			return fmt.Errorf("write event: %w", err)
+		}
+	}
+	sent := len(c.line)
 	c.line = append(c.line, `","delta":"`...)
 	c.line = append(c.line, quoted...)
 	c.line = append(c.line, "\"}}\n"...)
 	err := out.write(c.line)
-	c.line = c.line[:told]
+	if c.line = c.line[:sent]; sent > blockLen {
+		c.full, c.line = append(c.full, c.line), make([]byte, 0, blockLen/4)
+	}
 	return err
 }

@@ -1,12 +1,13 @@
 // Package events is the face for programs: it writes a session's events as JSON, one object per line, in
-// the chosen vocabulary. It writes each record completely before the next, with one Write per line, so
-// that a reader sees a line as soon as it is true and never half of it.
+// the chosen vocabulary. It writes each record completely before the next, so that a reader sees a line as
+// soon as it is true. A line is one Write, unless it is large.
 //
 // docs/reference/events.md lists every line.
 package events
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"sync"
 
 	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
 	"coder/internal/core/uip"
 )
 
@@ -83,16 +85,18 @@ func (o obj) and(there bool, key string, v any) obj {
 
 // MarshalJSON encodes o as part of another value.
 func (o obj) MarshalJSON() ([]byte, error) {
-	out := newLines(nil)
-	err := out.add(o)
-	return out.buf.Bytes(), err
+	var whole bytes.Buffer
+	out := newLines(&whole)
+	err := cmp.Or(out.add(o), out.flush())
+	return whole.Bytes(), err
 }
 
 // lines writes one JSON object per line.
 type lines struct {
-	w   io.Writer
-	buf bytes.Buffer
-	enc *json.Encoder // encodes into buf
+	w     io.Writer
+	buf   bytes.Buffer  // the line, with marks for its large texts
+	enc   *json.Encoder // encodes into buf
+	large jsonx.Holes
 }
 
 func newLines(w io.Writer) *lines {
@@ -104,18 +108,40 @@ func newLines(w io.Writer) *lines {
 
 // put writes o as one line.
 func (l *lines) put(o obj) error {
-	l.buf.Reset()
 	if err := l.add(o); err != nil {
+		l.clear()
 		return fmt.Errorf("encode event: %w", err)
 	}
+	return l.finish()
+}
+
+// finish writes what was added as a line.
+func (l *lines) finish() error {
 	l.buf.WriteByte('\n')
-	return l.write(l.buf.Bytes())
+	if err := l.flush(); err != nil {
+		return fmt.Errorf("write event: %w", err)
+	}
+	return l.end()
+}
+
+// flush writes what was added.
+func (l *lines) flush() error {
+	defer l.clear()
+	return l.large.Fill(l.w, l.buf.Bytes())
+}
+
+func (l *lines) clear() {
+	l.buf.Reset()
+	l.large = jsonx.Holes{}
 }
 
 // add encodes v, an object member by member.
 func (l *lines) add(v any) error {
 	o, ok := v.(obj)
 	if !ok {
+		if text, ok := v.(string); ok {
+			v = l.large.Put(text)
+		}
 		err := l.enc.Encode(v)
 		l.buf.Truncate(max(0, l.buf.Len()-1)) // the newline
 		return err
@@ -143,6 +169,11 @@ func (l *lines) write(line []byte) error {
 	if _, err := l.w.Write(line); err != nil {
 		return fmt.Errorf("write event: %w", err)
 	}
+	return l.end()
+}
+
+// end completes a line.
+func (l *lines) end() error {
 	if f, ok := l.w.(interface{ Flush() error }); ok {
 		if err := f.Flush(); err != nil {
 			return fmt.Errorf("write event: %w", err)

@@ -229,3 +229,67 @@ func BenchmarkDeltas(b *testing.B) {
 func say(role chat.Role, text string) event.MessageAdded {
 	return event.MessageAdded{Message: chat.Say(role, text)}
 }
+
+// pieces collects what is written and the longest Write.
+type pieces struct {
+	bytes.Buffer
+	longest int
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.longest = max(p.longest, len(b))
+	return p.Buffer.Write(b)
+}
+
+func TestALargeReplyIsWrittenInPieces(t *testing.T) {
+	const piece, n = 100 << 10, 20
+	text := strings.Repeat("déjà \"vu\" ", piece/12)
+	rs := []event.Record{{Seq: 1, Session: "s", Task: "t", Event: event.TaskStarted{TaskID: "t"}}}
+	for range n {
+		rs = append(rs, event.Record{Session: "s", Task: "t", Event: event.TextDelta{Text: text}})
+	}
+	all := strings.Repeat(text, n)
+	reply := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.Reasoning{Text: all}, chat.Text(all)}}
+	rs = append(rs, event.Record{Seq: 2, Session: "s", Task: "t", Event: event.MessageAdded{Message: reply}},
+		event.Record{Seq: 3, Session: "s", Task: "t", Event: event.TaskCompleted{TaskID: "t"}})
+	for _, v := range views {
+		t.Run(string(v), func(t *testing.T) {
+			var w pieces
+			rendertest.Play(t, events.New(&w, v), rs)
+			if w.longest > 3*piece {
+				t.Errorf("a Write of %d bytes", w.longest)
+			}
+			if !jsonHas(t, w.Bytes(), all) {
+				t.Error("no line has the whole text")
+			}
+		})
+	}
+}
+
+// jsonHas checks that each line is an object, and reports whether one of them has a string equal to text.
+func jsonHas(t *testing.T, lines []byte, text string) (has bool) {
+	t.Helper()
+	var look func(v any)
+	look = func(v any) {
+		switch v := v.(type) {
+		case string:
+			has = has || v == text
+		case []any:
+			for _, v := range v {
+				look(v)
+			}
+		case map[string]any:
+			for _, v := range v {
+				look(v)
+			}
+		}
+	}
+	for line := range bytes.Lines(lines) {
+		var v map[string]any
+		if err := json.Unmarshal(line, &v); err != nil {
+			t.Fatalf("%v in %.80q", err, line)
+		}
+		look(v)
+	}
+	return has
+}

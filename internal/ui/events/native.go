@@ -14,11 +14,12 @@ func (n native) show(r event.Record) error {
 		return n.out.put(obj{"type", name, "v", sightVersion, "sessionId", r.Session, "streamId", r.Task}.
 			and(r.Actor != "", "actor", r.Actor).and(true, "createdAt", r.Time).and(true, "payload", payload))
 	}
-	line, err := event.Encode(r)
+	line, err := event.EncodeAround(r, &n.out.large)
 	if err != nil {
 		return err
 	}
-	return n.out.write(append(line, '\n'))
+	n.out.buf.Write(line)
+	return n.out.finish()
 }
 
 const sightVersion = 1 // increases when a payload changes its meaning

@@ -165,7 +165,7 @@ func (s *sema) void(r event.Record) error {
 		return nil
 	}
 	for _, c := range []*chunk{&s.thought, &s.text} {
-		if len(c.line) == c.open {
+		if c.empty() {
 			continue
 		}
 		c.reset()

@@ -97,29 +97,33 @@ func (r *Renderer) blocks(m chat.Message) []block {
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case chat.Text:
-			bs = append(bs, textBlock{"text", string(p)})
+			bs = append(bs, textBlock{"text", r.large.Put(string(p))})
 		case chat.Reasoning:
 			if p.Text != "" { // sealed content is for the provider only
-				think := thinkingBlock{Type: "thinking", Thinking: p.Text}
+				think := thinkingBlock{Type: "thinking", Thinking: r.large.Put(p.Text)}
 				if r.o.Driven != nil {
 					think.Signature = new(string)
 				}
 				bs = append(bs, think)
 			}
 		case chat.ToolCall:
-			name, args := p.Name, object(p.Args)
-			if r.o.Driven != nil {
-				name, args = r.o.Driven.Tool(name, args)
-			}
-			bs = append(bs, toolUseBlock{"tool_use", p.ID, name, args})
+			bs = append(bs, r.call(p))
 		case chat.ToolResult:
-			bs = append(bs, toolResultBlock{"tool_result", p.CallID, p.Text, p.Failed})
+			bs = append(bs, toolResultBlock{"tool_result", p.CallID, r.large.Put(p.Text), p.Failed})
 		case chat.Image:
 			data := base64.StdEncoding.EncodeToString(p.Data)
 			bs = append(bs, imageBlock{"image", imageSource{"base64", p.MediaType, data}})
 		}
 	}
 	return bs
+}
+
+func (r *Renderer) call(c chat.ToolCall) toolUseBlock {
+	name, args := c.Name, object(c.Args)
+	if r.o.Driven != nil {
+		name, args = r.o.Driven.Tool(name, args)
+	}
+	return toolUseBlock{"tool_use", c.ID, name, args}
 }
 
 // object returns raw, or an empty object if raw is empty.

@@ -87,8 +87,9 @@ func (r *Renderer) grow(rec event.Record, kind string, empty, delta block) error
 
 // growCalls sends the calls of a complete reply, each as a block in one piece.
 func (r *Renderer) growCalls(rec event.Record, m chat.Message) error {
-	for _, b := range r.blocks(m) {
-		if call, ok := b.(toolUseBlock); ok {
+	for _, p := range m.Parts {
+		if p, ok := p.(chat.ToolCall); ok {
+			call := r.call(p)
 			args := string(call.Input)
 			call.Input = json.RawMessage("{}")
 			if err := r.grow(rec, "tool_use "+call.ID, call, argsDelta{"input_json_delta", args}); err != nil {

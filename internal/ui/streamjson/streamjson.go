@@ -7,7 +7,6 @@
 package streamjson
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -19,6 +18,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/clip"
 	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
 )
 
 // Options supplies what the records do not have. All fields are optional: session, directory, model and
@@ -56,7 +56,7 @@ type Facts struct {
 	Tools, Commands, Agents []string
 	Skills                  []string
 	Servers                 []Server
-	Version                 string
+	Style, Version          string
 }
 
 // Renderer is an [event.Sink] that writes lines. Use [New].
@@ -66,8 +66,7 @@ type Renderer struct {
 
 	mu     sync.Mutex // guards the fields below and the order of lines
 	w      io.Writer
-	buf    bytes.Buffer // the line being written
-	enc    *json.Encoder
+	large  jsonx.Holes // large texts of the line being written
 	tally  Tally
 	origin origins
 	parts  map[string]*partial // arriving replies by task
@@ -79,10 +78,7 @@ type Renderer struct {
 // New returns a Renderer that writes to w. If w has a Flush method it is
 // called after every line.
 func New(w io.Writer, o Options) *Renderer {
-	r := &Renderer{o: o, named: o.Session != "", w: w, parts: make(map[string]*partial), handed: make(map[string]bool), count: make(map[string]int)}
-	r.enc = json.NewEncoder(&r.buf)
-	r.enc.SetEscapeHTML(false)
-	return r
+	return &Renderer{o: o, named: o.Session != "", w: w, parts: make(map[string]*partial), handed: make(map[string]bool), count: make(map[string]int)}
 }
 
 // Emit writes the line for r, if any.
@@ -214,7 +210,7 @@ func (r *Renderer) Begin() error {
 			KeySource: cmp.Or(r.o.KeySource, "none"), UUID: r.unnumbered("init"), Tools: []string{},
 		},
 		MCPServers: append([]Server{}, f.Servers...), Commands: append([]string{}, f.Commands...), Agents: append([]string{}, f.Agents...),
-		Skills: append([]string{}, f.Skills...), Plugins: []string{}, OutputStyle: "default", Like: like, Version: f.Version,
+		Skills: append([]string{}, f.Skills...), Plugins: []string{}, OutputStyle: f.Style, Like: like, Version: f.Version,
 	}
 	for _, name := range f.Tools {
 		theirs, _ := r.o.Driven.Tool(name, json.RawMessage("{}"))
@@ -346,7 +342,7 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 	}
 	line := resultLine{
 		Type: "result", Subtype: cmp.Or(o.Subtype, Success), Turns: t.Replies, Duration: took.Milliseconds(), API: t.API.Milliseconds(),
-		Result: o.Result, Stop: t.Stop, Session: r.o.Session, Cost: t.Usage.Cost, Priced: !t.Usage.Unpriced, Usage: usageOf(&t.Usage),
+		Result: r.large.Put(o.Result), Stop: t.Stop, Session: r.o.Session, Cost: t.Usage.Cost, Priced: !t.Usage.Unpriced, Usage: usageOf(&t.Usage),
 		Denials: []denialLine{}, Output: o.Structured, Kept: !o.Unkept, Checks: o.Checks, UUID: r.unnumbered("result"),
 	}
 	line.IsError = line.Subtype != Success
@@ -363,7 +359,7 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 	}
 	if o.Err != nil {
 		line.Errors = []string{o.Err.Error()}
-		line.Result = cmp.Or(o.Result, o.Err.Error())
+		line.Result = cmp.Or(line.Result, o.Err.Error())
 	}
 	for _, d := range t.Denials {
 		if r.o.Driven != nil {
@@ -378,24 +374,27 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 func (r *Renderer) put(v any) error { return r.write(v, true) }
 
 func (r *Renderer) write(v any, mayCut bool) error {
-	r.buf.Reset()
-	if err := r.enc.Encode(v); err != nil {
+	defer func() { r.large = jsonx.Holes{} }()
+	line, err := jsonx.JSON(v)
+	if err != nil {
 		return fmt.Errorf("encode line: %w", err)
 	}
-	for most := maxLine / 4; r.o.Driven != nil && r.buf.Len() > maxLine; most /= 4 {
-		if !mayCut || most < 16 {
+	for most := maxLine / 4; r.o.Driven != nil && r.large.Size(line) > maxLine; most /= 4 {
+		if !mayCut || most < minText {
 			return ErrTooLong
 		}
+		if r.large.Replace(func(text string) string { return cutText(text, most) }); r.large.Size(line) <= maxLine {
+			break
+		}
 		var whole any
-		if err := json.Unmarshal(r.buf.Bytes(), &whole); err != nil {
+		if err := json.Unmarshal(line, &whole); err != nil {
 			return fmt.Errorf("truncate line: %w", err)
 		}
-		r.buf.Reset()
-		if err := r.enc.Encode(cut(whole, most)); err != nil {
+		if line, err = jsonx.JSON(cut(whole, most)); err != nil {
 			return fmt.Errorf("encode line: %w", err)
 		}
 	}
-	if _, err := r.w.Write(r.buf.Bytes()); err != nil {
+	if err := r.large.Fill(r.w, append(line, '\n')); err != nil {
 		return fmt.Errorf("write line: %w", err)
 	}
 	if f, ok := r.w.(interface{ Flush() error }); ok {
@@ -406,13 +405,21 @@ func (r *Renderer) write(v any, mayCut bool) error {
 	return nil
 }
 
+// minText is the shortest a text is cut to. A mark of a large text is shorter.
+const minText = 48
+
+func cutText(text string, most int) string {
+	if len(text) > most {
+		return clip.Text(text, most) + fmt.Sprintf(" [cut: %d bytes in all]", len(text))
+	}
+	return text
+}
+
 // cut returns a line with its texts cut to most. A longer picture is removed.
 func cut(v any, most int) any {
 	switch v := v.(type) {
 	case string:
-		if len(v) > most {
-			return clip.Text(v, most) + fmt.Sprintf(" [cut: %d bytes in all]", len(v))
-		}
+		return cutText(v, most)
 	case []any:
 		for i := range v {
 			v[i] = cut(v[i], most)

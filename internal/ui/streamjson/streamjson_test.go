@@ -3,6 +3,7 @@ package streamjson_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -331,5 +332,41 @@ func BenchmarkDeltas(b *testing.B) {
 				rendertest.Play(b, streamjson.New(io.Discard, o), deltas)
 			}
 		})
+	}
+}
+
+// pieces collects what is written and the longest Write.
+type pieces struct {
+	bytes.Buffer
+	longest int
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.longest = max(p.longest, len(b))
+	return p.Buffer.Write(b)
+}
+
+func TestALargeReplyIsWrittenInPieces(t *testing.T) {
+	text := strings.Repeat("déjà \"vu\" ", 1<<18)
+	reply := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.Reasoning{Text: text}, chat.Text(text)}}
+	for _, only := range []bool{false, true} {
+		var w pieces
+		r := streamjson.New(&w, streamjson.Options{Session: "s", ResultOnly: only})
+		rec := event.Record{Seq: 1, Session: "s", Task: "t", Event: event.MessageAdded{Message: reply}}
+		if err := cmp.Or(r.Emit(t.Context(), rec), r.Finish(t.Context(), streamjson.Outcome{Result: text})); err != nil {
+			t.Fatal(err)
+		}
+		if w.longest > 128<<10 {
+			t.Errorf("result only %v: a Write of %d bytes", only, w.longest)
+		}
+		var last struct{ Result string }
+		for line := range bytes.Lines(w.Bytes()) {
+			if err := json.Unmarshal(line, &last); err != nil {
+				t.Fatalf("%v in %.80q", err, line)
+			}
+		}
+		if last.Result != text {
+			t.Errorf("result only %v: the result has %d bytes of %d", only, len(last.Result), len(text))
+		}
 	}
 }
