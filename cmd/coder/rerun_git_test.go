@@ -72,7 +72,7 @@ type gitChance struct {
 	t    *testing.T
 	r    *rand.Rand
 	p    *program
-	app  *app.App
+	app  *app.Workspace
 	n    int
 	done []string // the commands that ran, for the message of a failure
 }

@@ -49,7 +49,7 @@ func TestRandomSessionsComeToTheSameAgain(t *testing.T) {
 type chance struct {
 	t    *testing.T
 	r    *rand.Rand
-	app  *app.App
+	app  *app.Workspace
 	ws   string
 	goes bool // back, rather than people editing in between
 

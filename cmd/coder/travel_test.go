@@ -58,7 +58,7 @@ type voyage struct {
 	t       *testing.T
 	r       *rand.Rand
 	p       *program
-	app     *app.App
+	app     *app.Workspace
 	git     bool
 	moments map[uint64]map[string]string
 	made    int

@@ -222,7 +222,7 @@ func newAnswer(schema []byte) (*structured.Answer, error) {
 }
 
 // Structured returns the ended turn's answer in the requested form, or nil.
-func (a *App) Structured() json.RawMessage { return a.answer.Take() }
+func (a *Workspace) Structured() json.RawMessage { return a.answer.Take() }
 
 // checkData returns an error if coder must not write to the data folder.
 func (a *Site) checkData() error {

@@ -72,7 +72,7 @@ func (a outside) Locate(path string) (string, error) {
 func (a outside) Stat(path string) (fs.FileInfo, error) { return os.Stat(path) }
 
 // Picture returns the picture in a file that the user named, or nil if it is none.
-func (a *App) Picture(path string) (*chat.Image, error) {
+func (a *Workspace) Picture(path string) (*chat.Image, error) {
 	const begins = 16 // bytes that identify a picture
 	head, _, err := repofile.OwnHead(path, begins)
 	if err != nil || !files.IsPicture(head) {
@@ -101,7 +101,7 @@ var clipboards = []struct {
 }
 
 // Clipboard returns the picture in the clipboard.
-func (a *App) Clipboard(ctx context.Context) (chat.Image, error) {
+func (a *Workspace) Clipboard(ctx context.Context) (chat.Image, error) {
 	if err := a.shows("image/png"); err != nil {
 		return chat.Image{}, err
 	}

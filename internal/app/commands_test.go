@@ -26,7 +26,7 @@ import (
 // studio is the program over a folder, with a script for a model unless the flags
 // say otherwise.
 type studio struct {
-	*App
+	*Workspace
 	t        *testing.T
 	sup      *Sessions
 	warnings []string
@@ -49,7 +49,7 @@ func newStudio(t *testing.T, script string, change func(*Env, *Options)) *studio
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.App, err = New(env, o, settings, func(text string) { s.warnings = append(s.warnings, text) }); err != nil {
+	if s.Workspace, err = New(env, o, settings, func(text string) { s.warnings = append(s.warnings, text) }); err != nil {
 		t.Fatal(err)
 	}
 	s.sup = s.Supervise(uip.Nobody, Screen{})

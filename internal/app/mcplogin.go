@@ -81,7 +81,7 @@ func (a *Site) browse(address string) {
 
 // LoginMCP logs in to an MCP server on the web. show gets the address that opens in
 // the browser; pasted, which may be nil, receives the address to which that led.
-func (a *App) LoginMCP(ctx context.Context, name string, show func(address string), pasted <-chan string) error {
+func (a *Workspace) LoginMCP(ctx context.Context, name string, show func(address string), pasted <-chan string) error {
 	h := a.newMCPHost(ctx, a.mcpServers, nil, nil, nil)
 	defer h.Close()
 	return a.login(ctx, h, name, show, pasted)
@@ -104,7 +104,7 @@ func (a *Session) loginMCP(ctx context.Context, name string, show func(address s
 }
 
 // LogoutMCP deletes a login. It reports whether there was one.
-func (a *App) LogoutMCP(ctx context.Context, name string) (bool, error) {
+func (a *Workspace) LogoutMCP(ctx context.Context, name string) (bool, error) {
 	h := a.newMCPHost(ctx, a.mcpServers, nil, nil, nil)
 	defer h.Close()
 	return h.Forget(name)

@@ -205,7 +205,7 @@ func asked(flag string, args []string) (value string) {
 }
 
 // newApp builds the program for the workspace.
-func (inv *invocation) newApp(warn func(string)) (*app.App, error) {
+func (inv *invocation) newApp(warn func(string)) (*app.Workspace, error) {
 	if err := cmp.Or(inv.loadErr, inv.readTexts()); err != nil {
 		return nil, err
 	}
