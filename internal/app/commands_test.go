@@ -40,7 +40,7 @@ func newStudio(t *testing.T, script string, change func(*Env, *Options)) *studio
 		t.Fatal(err)
 	}
 	env := Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}, Dir: dir, Now: time.Now}
-	o := Options{Script: model, AutoApprove: true}
+	o := Options{Script: model, Overrides: Overrides{AutoApprove: true}}
 	if change != nil {
 		change(&env, &o)
 	}

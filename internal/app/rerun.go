@@ -114,8 +114,8 @@ func (a *Workspace) again(ctx context.Context, s staging) (report *rerun.Report,
 			do()
 		}
 	}()
-	for range 1 + maxAgain {
-		f, err := a.once(ctx, s, func(do func()) { after = append(after, do) })
+	for try := range 1 + maxAgain {
+		f, err := a.once(ctx, s, try, func(do func()) { after = append(after, do) })
 		if err != nil {
 			return nil, nil, err
 		}

@@ -373,7 +373,7 @@ func (a *Site) project() string {
 
 // LeftTyping returns the session with an unsent draft, if the
 // draft is newer than the last written session; otherwise "".
-func (a *Workspace) LeftTyping() string {
+func (a *Site) LeftTyping() string {
 	id, when := a.Typed().Unsent(nil)
 	last, err := a.Store().Last()
 	if err != nil || !slices.Contains(a.Store().All(), id) || a.Store().Unused(id) || when.UnixNano() <= a.Store().logged(last) {
@@ -383,19 +383,19 @@ func (a *Workspace) LeftTyping() string {
 }
 
 // Unsent returns the unsent draft of a session, or of one that ended before its first prompt, if wanted.
-func (a *Workspace) Unsent(id string, wanted typed.Wanted) typed.Draft {
+func (a *Site) Unsent(id string, wanted typed.Wanted) typed.Draft {
 	return a.Typed().Draft(id, wanted, a.leftUnasked(), a.Env.Now())
 }
 
 // Sent saves the text sent in a session. An equal draft in an empty session is no longer offered.
-func (a *Workspace) Sent(id, text string) {
+func (a *Site) Sent(id, text string) {
 	_ = a.Typed().Add(text) // a failure must not stop the user
 	left := a.leftUnasked()
 	a.Typed().Forget(text, func(other string) bool { return other != id && left(other) && !a.Store().InUse(other) })
 }
 
 // leftUnasked returns a function that reports whether a session ended before its first prompt.
-func (a *Workspace) leftUnasked() func(id string) bool {
+func (a *Site) leftUnasked() func(id string) bool {
 	known := a.Store().All()
 	return func(id string) bool {
 		return ValidSessionID(id) && (!slices.Contains(known, id) || a.Store().Unused(id))

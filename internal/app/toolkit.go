@@ -137,13 +137,19 @@ func (a *Session) newToolkit(ws *workspace.Workspace, journal *sandbox.Journal, 
 	t.servers = sync.OnceValue(pool.Installed)
 	t.git = sync.OnceValue(func() bool { _, err := a.door.Find("git"); return err == nil })
 	t.index = codeindex.New(ws, codeindex.Options{Now: a.Env.Now})
+	hides := func(file string) bool { return a.judge.Hides(file) } // searches skip such files
 	running := bash.Options{
 		Workspace: ws, Shell: a.shell, Env: env, RunsDir: store.relative("runs", a.id), Now: a.Env.Now,
 		RunsLimit:      int64(a.Config.Storage.RunsSessionBytes),
 		CommandTimeout: time.Duration(a.Config.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    a.Config.Safety.OutputLimitBytes,
-		Analyse:        a.analyse, Confine: a.dated(a.confiner.Command), Holds: a.confiner.Holds, Attended: a.confiner.Attended, Conceals: t.conceals,
+		Analyse:        a.analyse, Confine: a.confiner.Command, Holds: a.confiner.Holds, Attended: a.confiner.Attended, Conceals: t.conceals,
 	}
+	repository := git.Options{
+		Workspace: ws, Door: a.Door(), Trailer: a.Config.Workflow.CommitTrailer, Confine: a.confiner.Git, Confines: a.confiner.Freezes,
+		Hides: hides,
+	}
+	a.dated(&running, &repository)
 	running.Ended = func(e bash.End) {
 		if a.screen.JobEnded != nil {
 			a.screen.JobEnded(slash.Job{ID: e.Job, Command: e.Command, State: e.How, Runs: display.Duration(e.Took)})
@@ -154,12 +160,11 @@ func (a *Session) newToolkit(ws *workspace.Workspace, journal *sandbox.Journal, 
 	t.jobs = jobs
 	t.hook = bash.Hook(running)
 	t.ends = append(t.ends, a.confiner.Close, jobs.Close, pool.Close)
-	hides := func(file string) bool { return a.judge.Hides(file) } // searches skip such files
 	fetch := a.Config.Fetch
 	tools := slices.Concat(
 		a.fileTools(ws, pool, t),
 		search.With(ws, search.Options{Hide: hides}), []tool.Tool{codesearch.SearchCode(ws, t.index, hides)}, commands,
-		git.All(git.Options{Workspace: ws, Door: a.Door(), Hides: hides, Trailer: a.Config.Workflow.CommitTrailer, Confine: a.confiner.Git, Confines: a.confiner.Freezes}),
+		git.All(repository),
 		[]tool.Tool{web.Fetch(web.Options{
 			Vision: a.sees(), AllowPrivate: fetch.AllowPrivate, AllowHosts: fetch.AllowHosts, SkipTLSVerify: fetch.SkipTLSVerify,
 			MaxText: fetch.MaxTextBytes, MaxImage: fetch.MaxImageBytes, Timeout: time.Duration(fetch.TimeoutMS) * time.Millisecond,

@@ -77,7 +77,9 @@ func (inv *invocation) forDemo(dir string, autoApprove bool) *invocation {
 	})
 	demo.Environ = append(kept, set...)
 	demo.load(&flags{
-		Options:      app.Options{Dir: dir, Mode: mode.Build, Model: "script", ConfigFile: inv.flags.ConfigFile, AutoApprove: autoApprove, Lang: inv.flags.Lang, NoColor: inv.flags.NoColor},
+		Options: app.Options{Dir: dir, Mode: mode.Build, Overrides: app.Overrides{
+			Model: "script", ConfigFile: inv.flags.ConfigFile, AutoApprove: autoApprove, Lang: inv.flags.Lang, NoColor: inv.flags.NoColor,
+		}},
 		outputFormat: "text",
 	})
 	return &demo

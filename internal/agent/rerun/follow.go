@@ -46,12 +46,15 @@ type Follower struct {
 	parted  bool                      // the rerun took another course, which ended it
 	made    []made                    // what it came to so far
 	window  int                       // that the server told of; 0 if it did not yet
+	try     int                       // how many reruns of the take there were before
+	unclear int                       // calls whose commits have one of two dates
 }
 
-// Follow begins to follow a rerun of take, in a copy of the files that it began with.
-func Follow(take *Take, was, is Side, copy *past.Copy) *Follower {
+// Follow begins to follow a rerun of take, in a copy of the files that it began with. The try is
+// how many reruns there were before.
+func Follow(take *Take, was, is Side, copy *past.Copy, try int) *Follower {
 	f := &Follower{
-		take: take, was: was, is: is, copy: copy, mode: mode.Build, asked: make(map[string]made),
+		take: take, was: was, is: is, copy: copy, try: try, mode: mode.Build, asked: make(map[string]made),
 		cancel: func() {}, change: func(string) {},
 	}
 	f.clock.Store(take.Begun)
@@ -83,6 +86,25 @@ func (f *Follower) Parted() bool { return f.parted }
 
 // Now is the time of the rerun: that of the record that comes next.
 func (f *Follower) Now() time.Time { return f.clock.Load().(time.Time) }
+
+// Date is when a call on record made its commits: between its request and its result. If these
+// are in two seconds, the record does not say in which, and reruns of a session try both.
+func (f *Follower) Date(callID string) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	asked, ok := f.asked[callID]
+	if !ok {
+		return f.Now()
+	}
+	done, _ := f.take.done(asked)
+	if done.Event == nil || done.Time.Unix() == asked.Time.Unix() {
+		return asked.Time
+	}
+	if f.unclear++; f.try > 0 && (f.try == 1 || f.unclear%2 == f.try%2) {
+		return asked.Time
+	}
+	return done.Time
+}
 
 // next is the record that the process under way makes next in a stream.
 func (f *Follower) next(stream string) (event.Record, bool) {

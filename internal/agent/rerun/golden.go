@@ -29,6 +29,7 @@ func (f *Follower) Golden(ctx context.Context, g golden.Golden) (*golden.Golden,
 	}
 	became := make(map[uint64]uint64, len(f.made)) // the records of the rerun, by those of the take
 	for _, p := range align(f.take, f.made) {
+		p.is.Time = p.was.Time // of subtasks the rerun's clock does not tell it
 		r, err := f.portable(ctx, p.is, &g)
 		if err != nil {
 			return nil, err

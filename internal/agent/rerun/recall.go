@@ -71,7 +71,8 @@ func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, 
 	defer f.mu.Unlock()
 	c := f.asked[callID]
 	asked, found := c.Event.(event.ToolCallRequested)
-	done, completed := f.take.done(c)
+	r, done := f.take.done(c)
+	completed := r.Event != nil && r.Actor != event.ActorRecovery
 	switch {
 	case !found:
 		return res, true, errDiffers

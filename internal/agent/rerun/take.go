@@ -146,15 +146,15 @@ func isOpen(before bool, stream string, e event.Event) bool {
 	return before
 }
 
-// done finds the result of a requested call, if the call ended. A later call may have the same id.
-func (t *Take) done(asked made) (event.ToolCallCompleted, bool) {
+// done finds the result of a requested call, if there is one. A later call may have the same id.
+func (t *Take) done(asked made) (r event.Record, e event.ToolCallCompleted) {
 	request, _ := asked.Event.(event.ToolCallRequested)
 	for r, e := range each[event.ToolCallCompleted](t.streams[asked.stream]) {
 		if e.CallID == request.CallID && r.Seq > asked.Seq {
-			return e, r.Actor != event.ActorRecovery
+			return r, e
 		}
 	}
-	return event.ToolCallCompleted{}, false
+	return r, e
 }
 
 // namer names the streams of records. A subtask's is its call, with a sign more for each that
@@ -242,7 +242,7 @@ func skipped(e event.Event) bool {
 }
 
 // commands are those of the program's own that change something in a session.
-var commands = slices.Concat([]string{"compact", "undo", "redo", "rewind", "mode", "permissions"}, mode.Names())
+var commands = slices.Concat([]string{"compact", "undo", "redo", "restore", "rewind", "mode", "permissions"}, mode.Names())
 
 func runsAgain(e event.LocalAdded) bool {
 	name, args, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(e.Input), "/"), " ")
