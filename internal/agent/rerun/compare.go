@@ -3,7 +3,6 @@ package rerun
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -17,6 +16,7 @@ import (
 	"coder/internal/core/lazy"
 	"coder/internal/record/past"
 	"coder/internal/tool"
+	"coder/internal/tool/bash"
 )
 
 // Report is the result of a rerun.
@@ -311,10 +311,8 @@ func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
 
 // background reports whether a call is of a command in the background.
 func background(e event.ToolCallRequested) bool {
-	var args struct {
-		Background bool `json:"background"`
-	}
-	return json.Unmarshal(e.Input, &args) == nil && args.Background
+	yes, _ := bash.Asks(e.Input)
+	return yes
 }
 
 // noticed are the files that a side found, by their paths, whenever that was: what a command in
