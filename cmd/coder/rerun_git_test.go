@@ -179,7 +179,7 @@ func (g *gitChance) run(steps ...string) {
 	}
 	g.app.Play = scripted.New(script, scripted.Options{})
 	ctx := context.Background()
-	s, err := g.app.Open(ctx, g.app.Supervise(uip.Nobody), app.Which{ID: "s"}, event.Discard)
+	s, err := g.app.Open(ctx, g.app.Supervise(uip.Nobody, app.Screen{}), app.Which{ID: "s"}, event.Discard)
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -152,7 +152,7 @@ func (p *program) takeUp(answers []string, leave string) []string {
 			a.Option, a.Input = "", said
 		}
 		return a, nil
-	})), app.Which{Resume: "s"}, event.Discard)
+	}), app.Screen{}), app.Which{Resume: "s"}, event.Discard)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func (c *chance) process(inputs []func() (string, func()), resume bool) {
 	}
 	play := &scripts{}
 	c.app.Play = play
-	sup := c.app.Supervise(uip.Nobody)
+	sup := c.app.Supervise(uip.Nobody, app.Screen{})
 	sink := event.SinkFunc(func(_ context.Context, r event.Record) error { c.watch(r); return nil })
 	s, err := c.app.Open(ctx, sup, which, sink)
 	if err != nil {
@@ -410,7 +410,7 @@ func TestAModeChangedInTheMiddleOfATurnComesToTheSameAgain(t *testing.T) {
 			}
 			c.app.Play = &scripts{scripted.New(script, scripted.Options{})}
 			ctx := context.Background()
-			s, err := c.app.Open(ctx, c.app.Supervise(uip.Nobody), app.Which{ID: "s"}, event.Discard)
+			s, err := c.app.Open(ctx, c.app.Supervise(uip.Nobody, app.Screen{}), app.Which{ID: "s"}, event.Discard)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -104,7 +104,7 @@ func (v *voyage) live() {
 		}
 		return nil
 	})
-	s, err := v.app.Open(ctx, v.app.Supervise(uip.Nobody), app.Which{ID: "s"}, sink)
+	s, err := v.app.Open(ctx, v.app.Supervise(uip.Nobody, app.Screen{}), app.Which{ID: "s"}, sink)
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func (v *voyage) fork(at uint64) {
 func (v *voyage) restore(at uint64) {
 	v.t.Helper()
 	sink := event.Discard
-	s, err := v.app.Open(v.t.Context(), v.app.Supervise(uip.Nobody), app.Which{Resume: "s"}, sink)
+	s, err := v.app.Open(v.t.Context(), v.app.Supervise(uip.Nobody, app.Screen{}), app.Which{Resume: "s"}, sink)
 	if err != nil {
 		v.t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func notForSubagents(name string) bool {
 
 // loadAgents reads the project's, the user's and the plugins'
 // agents. It reports each problem once, even over several sessions.
-func (a *App) loadAgents() (subagent.Catalogue, []subagent.Warning) {
+func (a *Authored) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 	var roots []subagent.Root
 	if !a.Options.Bare {
 		roots = append(roots, subagent.Root{
@@ -63,25 +63,24 @@ func taskTool(agents subagent.Catalogue, run func(context.Context, delegate.Job)
 	return delegate.Task(o)
 }
 
-// listing returns a function that lists the agents.
-func listing(agents subagent.Catalogue, unusable []subagent.Warning) func() (items []slash.Item, warnings []string) {
-	return func() (items []slash.Item, warnings []string) {
-		for _, d := range agents {
-			items = append(items, slash.Item{Name: d.Name, About: d.About, Authored: d.Own()})
-		}
-		for _, w := range unusable {
-			warnings = append(warnings, w.String())
-		}
-		return items, warnings
-	}
-}
-
 // crew has a session's subagents, with the main agent's settings.
 type crew struct {
 	agents   subagent.Catalogue
+	unusable []subagent.Warning
 	settings func() orchestrator.Settings
 	runner   *toolrun.Runner
 	spawn    supervisor.Spawn
+}
+
+// list lists the agents.
+func (c *crew) list() (items []slash.Item, warnings []string) {
+	for _, d := range c.agents {
+		items = append(items, slash.Item{Name: d.Name, About: d.About, Authored: d.Own()})
+	}
+	for _, w := range c.unusable {
+		warnings = append(warnings, w.String())
+	}
+	return items, warnings
 }
 
 // run delegates a job to its subagent, with the main agent's current permissions at most.

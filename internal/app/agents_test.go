@@ -12,6 +12,8 @@ import (
 
 	"coder/internal/agent/subagent"
 	"coder/internal/core/event"
+	"coder/internal/host/sandbox"
+	"coder/internal/host/workspace"
 	"coder/internal/record/undo"
 	"coder/internal/tool"
 	"coder/internal/ui/i18n"
@@ -31,10 +33,7 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 		t.Fatal(err)
 	}
 	agents, unusable := a.loadAgents()
-	kit, err := a.newToolkit("s1", taskTool(agents, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit := toolsOf(t, a, agents)
 	defer kit.close()
 	all := map[string]bool{}
 	for s := range kit.set.Specs() {
@@ -64,7 +63,7 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 			t.Errorf("%s: there %v, but general has %v", name, all[name], general)
 		}
 	}
-	if items, _ := listing(agents, unusable)(); len(items) != 2 || items[0].Name != subagent.General || items[0].About == "" {
+	if items, _ := (&crew{agents: agents, unusable: unusable}).list(); len(items) != 2 || items[0].Name != subagent.General || items[0].About == "" {
 		t.Errorf("listed: %+v", items)
 	}
 }
@@ -82,10 +81,7 @@ func TestEveryToolHasItsRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	agents, _ := a.loadAgents()
-	kit, err := a.newToolkit("s1", taskTool(agents, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit := toolsOf(t, a, agents)
 	defer kit.close()
 	for _, name := range tool.Names() {
 		one, ok := kit.set.Lookup(name)
@@ -183,4 +179,19 @@ func TestWhatIsBuiltInIsListedInThePersonsLanguage(t *testing.T) {
 			t.Errorf("%s:\n%s", input, said)
 		}
 	}
+}
+
+// toolsOf are the tools of a session in a workspace.
+func toolsOf(t *testing.T, a *Workspace, agents subagent.Catalogue) *toolkit {
+	ws, err := workspace.Open(a.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal := new(sandbox.Journal)
+	s := &Session{safety: a.newSafety(ws, journal), id: "s1"}
+	kit, err := s.newToolkit(ws, journal, taskTool(agents, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kit
 }

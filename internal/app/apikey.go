@@ -18,18 +18,18 @@ import (
 const keysDir = "api-keys"
 
 // KeysDir returns the folder for API keys if the system has no keychain.
-func (a *App) KeysDir() string { return filepath.Join(a.Home, keysDir) }
+func (a *Keys) KeysDir() string { return filepath.Join(a.Home, keysDir) }
 
 // Hide makes coder mask a key that the user entered, on the screen and on disk.
-func (a *App) Hide(key string) { a.keys.conceals(a).Learn(key) }
+func (a *Keys) Hide(key string) { a.conceals().Learn(key) }
 
 // keychain returns the store in which coder setup saves keys.
-func (a *App) keychain() keychain.Store {
+func (a *Keys) keychain() keychain.Store {
 	return keychain.Store{Dir: a.KeysDir(), Getenv: a.Env.Getenv}
 }
 
 // saveKey saves an endpoint's key for its server.
-func (a *App) saveKey(ctx context.Context, c config.Provider) (keychain.Place, error) {
+func (a *Keys) saveKey(ctx context.Context, c config.Provider) (keychain.Place, error) {
 	place, err := a.keychain().Save(ctx, c.BaseURL, c.APIKey)
 	if err != nil {
 		return "", inputf("%v", err)
@@ -39,29 +39,26 @@ func (a *App) saveKey(ctx context.Context, c config.Provider) (keychain.Place, e
 
 // savedKey reads the key that coder setup saved for c's server. It reads
 // a key again that the server rejected: the user may have replaced it.
-func (a *App) savedKey(c config.Provider) func(context.Context, string) (string, error) {
+func (a *Keys) savedKey(c config.Provider) func(context.Context, string) (string, error) {
 	return func(ctx context.Context, refused string) (string, error) {
-		a.keys.mu.Lock()
-		defer a.keys.mu.Unlock()
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		name := "key_store\x00" + c.BaseURL
-		if key := a.keys.keys[name]; key != "" && key != refused {
+		if key := a.known[name]; key != "" && key != refused {
 			return key, nil
 		}
 		key, err := a.keychain().Load(ctx, keychain.Place(c.KeyStore), c.BaseURL)
 		if err != nil {
 			return "", fmt.Errorf("provider.key_store: %w; run coder setup to enter the key again", err)
 		}
-		if a.keys.keys == nil {
-			a.keys.keys = make(map[string]string)
-		}
-		a.keys.keys[name] = key
-		a.keys.conceals(a).Learn(key)
+		a.known[name] = key
+		a.conceals().Learn(key)
 		return key, nil
 	}
 }
 
 // KeySource returns the source of the API key in use, or "" without a key.
-func (a *App) KeySource() string {
+func (a *Models) KeySource() string {
 	c := a.endpoint()
 	switch {
 	case c.APIKey != "":
@@ -85,13 +82,13 @@ func (rejection) Is(target error) bool { return target == provider.ErrAuth }
 // rejects adds the source of the key to errors of a server that rejects it.
 type rejects struct {
 	provider.Provider
-	app *App
+	models *Models
 }
 
 func (r rejects) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return func(yield func(provider.Delta, error) bool) {
 		for d, err := range r.Provider.Stream(ctx, req) {
-			if !yield(d, r.app.rejected(err)) {
+			if !yield(d, r.models.rejected(err)) {
 				return
 			}
 		}
@@ -99,7 +96,7 @@ func (r rejects) Stream(ctx context.Context, req provider.Request) iter.Seq2[pro
 }
 
 // rejected adds the source of the key to err if the server rejected the key.
-func (a *App) rejected(err error) error {
+func (a *Models) rejected(err error) error {
 	e, ok := errors.AsType[*provider.Error](err)
 	if !ok || !errors.Is(err, provider.ErrAuth) || e.Status != 401 && e.Status != 403 {
 		return err

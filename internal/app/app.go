@@ -22,26 +22,17 @@ import (
 
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/subagent"
-	"coder/internal/agent/verify"
-	"coder/internal/config"
+	"coder/internal/authored/outputstyle"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/disk"
-	"coder/internal/host/lsp"
 	"coder/internal/host/program"
 	"coder/internal/host/shell"
 	"coder/internal/host/update"
-	"coder/internal/model/provider"
-	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
 	"coder/internal/report/export"
-	"coder/internal/report/telemetry"
-	"coder/internal/slash"
-	"coder/internal/tool"
-	"coder/internal/tool/bash"
 	"coder/internal/tool/files"
-	"coder/internal/tool/mcp"
 	"coder/internal/tool/structured"
 )
 
@@ -130,105 +121,84 @@ type Driver struct {
 	Buffer   files.Buffer // unsaved files in the user's editor
 }
 
-// App is coder, put together for one workspace.
-type App struct {
+// Site is a folder with its settings and its stored data, and the programs that coder may start there.
+type Site struct {
 	Settings
 	Env     Env
 	Options Options
-	Modes   *mode.State // the mode of work
-	// Play, if set, replaces the configured model.
-	Play provider.Provider
-	// Terminal, if set, sends bytes to the person's terminal.
-	Terminal func(bytes string)
-	// JobEnded, if set before a session is opened, is called when
-	// a background command has ended that no call waits for.
-	JobEnded func(slash.Job)
-	// OwnKeys are the user's key bindings, each a key and its action.
-	OwnKeys [][2]string
-	// Recorded, if set, replaces everything that a rerun session must not reach.
-	Recorded *Recorded
 	// Store opens the workspace's stored data, once.
 	Store func() *Store
+	// Recorded, if set, replaces everything that a rerun session must not reach.
+	Recorded *Recorded
 
-	// models caches the names of the models at an endpoint, for completion.
-	models struct {
-		of    string
-		names []string
-	}
-	door       program.Door // for programs outside the sandbox; see Door
-	elsewhere  []string     // workspaces of the App that made this one
-	warn       func(string)
-	shell      shell.Program // runs every command
-	hooks      []hooks.Hook  // commands on events, from the settings
-	servers    []lsp.Kind    // language servers from the settings
-	mcpServers []mcp.Server
-	mcpLeft    []mcp.Status // skipped servers
-	plugins    []usedPlugin
-	telemetry  telemetry.Settings
-	mcp        *mcp.Host                     // the current session's; nil if there are none
-	chosen     atomic.Pointer[string]        // the model chosen with /model
-	theme      atomic.Pointer[string]        // the screen's, chosen during the session
-	effort     atomic.Pointer[string]        // reasoning effort set by the driver
-	noted      sync.Once                     // reads the folder's initial trust into inBook
-	inBook     bool                          // the folder was trusted
-	jobs       atomic.Pointer[bash.Jobs]     // the current session's
-	switched   atomic.Pointer[config.Config] // the settings of the profile chosen with /model
-	windows    remembered[heardWindow]       // of models, by the word of their servers
-	beside     provider.Beside               // additional requests to servers in the current session
-	blind      provider.Blind                // models that rejected images
-	lists      remembered[[]string]          // of models, by the word of their servers
-	guards     remembered[string]            // project files that restrict other agents, by content
-	keys       keyring                       // printed by commands
-	spending   spending                      // the user's usage today, if managed settings limit it
-	live       live                          // the provider that sessions ask
-	bangDirect atomic.Bool                   // the user chose in this process to run their ! commands without approval
-	told       map[string]bool               // messages shown once
-	lib        *library                      // once needed
-
-	answer *structured.Answer // nil unless answers need a certain form
-
-	checks      atomic.Pointer[verify.Checks] // the open session's
-	turn        atomic.Pointer[tally]         // what the current turn has used
-	judge       *judge.Judge                  // once a session is open
-	memoryIndex atomic.Pointer[string]        // nil: not read yet
-	asked       sync.Map                      // judged calls without anyone to approve them, by id
-	set         tool.Set                      // the model's tools, once a session is open
+	warn      func(string)
+	door      program.Door  // for programs outside the sandbox; see Door
+	elsewhere []string      // workspaces of the one that made this one
+	shell     shell.Program // runs every command
+	noted     sync.Once     // reads the folder's initial trust into inBook
+	inBook    bool          // the folder was trusted
 }
 
+// Workspace is what outlives the sessions in a folder: its settings and stored data, what users
+// added to coder, the models, and the user's choices.
+type Workspace struct {
+	*Site
+	*Authored
+	*Setup
+	Modes *mode.State // the mode of work
+
+	theme      atomic.Pointer[string]            // the screen's, chosen during the session
+	style      atomic.Pointer[outputstyle.Style] // nil: not read yet
+	guards     remembered[string]                // project files that restrict other agents, by content
+	bangDirect atomic.Bool                       // the user chose in this process to run their ! commands without approval
+	answer     *structured.Answer                // nil unless answers need a certain form
+}
+
+// App is a Workspace.
+type App = Workspace
+
 // New puts coder together with a workspace's settings. It reports problems that do not prevent work to warn.
-func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
-	a := &App{Settings: s, Env: env, Options: o, warn: warn, shell: shell.Find(), told: make(map[string]bool)}
-	a.Store = sync.OnceValue(a.openStore)
-	a.door = program.New(env.Environ, a.places)
-	if err := a.checkData(); err != nil {
+func New(env Env, o Options, s Settings, warn func(string)) (*Workspace, error) {
+	site := &Site{Settings: s, Env: env, Options: o, warn: warn, shell: shell.Find()}
+	site.Store = sync.OnceValue(site.openStore)
+	site.door = program.New(env.Environ, site.places)
+	if err := site.checkData(); err != nil {
 		return nil, err
 	}
 	for _, w := range s.warnings {
 		warn(w)
 	}
-	denied, err := a.denied()
+	denied, err := site.denied()
 	if err != nil {
 		return nil, err
 	}
-	a.Options.DenyTools = append(slices.Clone(a.Options.DenyTools), denied...)
-	if err := errors.Join(a.checkKept(), a.newState(), a.checkModelInfo(), a.readServers(), a.readHooks(), a.readPlugins(), a.readMCP(), a.readSchema(), a.findAddDirs()); err != nil {
+	site.Options.DenyTools = append(slices.Clone(o.DenyTools), denied...)
+	added := &Extensions{Site: site}
+	modes, err := site.newState()
+	answer, badSchema := newAnswer(o.Schema)
+	if err := errors.Join(site.checkKept(), err, site.checkModelInfo(), added.read(), badSchema, site.findAddDirs()); err != nil {
 		return nil, err
 	}
-	a.tellTrust()
-	a.readTelemetry()
-	if dir := a.Config.Runtime.WorkspaceRoot; dir != "" {
-		var err error
-		if a.Root, err = absolute(a.Project, dir); err != nil {
+	site.tellTrust()
+	added.readTelemetry()
+	if dir := site.Config.Runtime.WorkspaceRoot; dir != "" {
+		if site.Root, err = absolute(site.Project, dir); err != nil {
 			return nil, err
 		}
-		return a, a.checkData()
+		if err := site.checkData(); err != nil {
+			return nil, err
+		}
 	}
-	return a, nil
+	keys := &Keys{Site: site, conceals: sync.OnceValue(added.concealer), known: make(map[string]string)}
+	models := &Models{Archive: &Archive{Keys: keys}}
+	return &Workspace{
+		Site: site, Authored: &Authored{Extensions: added, told: make(map[string]bool)}, Setup: &Setup{Models: models}, Modes: modes, answer: answer,
+	}, nil
 }
 
 // findAddDirs resolves the additional folders from the working
 // directory. They apply to file tools and to commands.
-func (a *App) findAddDirs() error {
+func (a *Site) findAddDirs() error {
 	named := a.Options.AddDirs
 	a.Options.AddDirs = nil
 	for _, dir := range named {
@@ -241,22 +211,23 @@ func (a *App) findAddDirs() error {
 	return nil
 }
 
-// readSchema reads the schema for answers.
-func (a *App) readSchema() (err error) {
-	if a.Options.Schema == nil {
-		return nil
+// newAnswer reads the schema for answers, if there is one.
+func newAnswer(schema []byte) (*structured.Answer, error) {
+	if schema == nil {
+		return nil, nil
 	}
-	if a.answer, err = structured.New(a.Options.Schema); err != nil {
-		return inputf("--json-schema: %v", err)
+	answer, err := structured.New(schema)
+	if err != nil {
+		return nil, inputf("--json-schema: %v", err)
 	}
-	return nil
+	return answer, nil
 }
 
 // Structured returns the ended turn's answer in the requested form, or nil.
 func (a *App) Structured() json.RawMessage { return a.answer.Take() }
 
 // checkData returns an error if coder must not write to the data folder.
-func (a *App) checkData() error {
+func (a *Site) checkData() error {
 	if a.Options.Ephemeral {
 		return nil
 	}
@@ -275,7 +246,7 @@ func (a *App) checkData() error {
 }
 
 // data returns the folder for coder's data about the workspace.
-func (a *App) data() string { return filepath.Join(a.Root, ".coder") }
+func (a *Site) data() string { return filepath.Join(a.Root, ".coder") }
 
 // Error is an error that the user can fix.
 type Error struct {

@@ -19,9 +19,9 @@ import (
 )
 
 // attachments returns the reader of files that messages name.
-func (a *App) attachments(t *toolkit) *orchestrator.Attachments {
-	o := files.Options{Shows: a.shows, PDF: a.pdfReader(t.confiner), Buffer: a.Options.Driver.Buffer}
-	tools := []tool.Tool{files.Read(t.project.ws, &t.seen.files, o), files.List(t.project.ws), files.Attach(o)}
+func (a *Session) attachments() *orchestrator.Attachments {
+	o := files.Options{Shows: a.shows, PDF: a.pdfReader(a.confiner), Buffer: a.Options.Driver.Buffer}
+	tools := []tool.Tool{files.Read(a.kit.project.ws, &a.kit.seen.files, o), files.List(a.kit.project.ws), files.Attach(o)}
 	if a.Recorded != nil {
 		tools = a.Recorded.with(tools)
 	}
@@ -29,12 +29,12 @@ func (a *App) attachments(t *toolkit) *orchestrator.Attachments {
 	if err != nil {
 		panic(err) // three tools with different names
 	}
-	return &orchestrator.Attachments{Set: set, Tool: files.AttachTool, Outside: outside{a}, Blind: func() error { return a.shows("image/png") }}
+	return &orchestrator.Attachments{Set: set, Tool: files.AttachTool, Outside: outside{a.Site}, Blind: func() error { return a.shows("image/png") }}
 }
 
 // shows returns an error if the model cannot see an attached picture
 // or PDF. An unknown model may see it: otherwise its server says so.
-func (a *App) shows(mediaType string) error {
+func (a *Models) shows(mediaType string) error {
 	model := a.ModelName()
 	switch {
 	case mediaType == chat.PDF && !slices.Contains([]string{"anthropic", "gemini", "responses"}, a.endpoint().Kind):
@@ -48,7 +48,7 @@ func (a *App) shows(mediaType string) error {
 }
 
 // outside finds files that the user names outside the workspace and its additional folders.
-type outside struct{ *App }
+type outside struct{ *Site }
 
 var errInside = errors.New("in the workspace")
 

@@ -10,19 +10,19 @@ import (
 )
 
 // budget returns a session's budget. An invalid duration was reported when the settings were checked.
-func (a *App) budget() meter.Budget {
+func (a *Models) budget() meter.Budget {
 	b := a.Config.Runtime.Budget
 	limit, _ := time.ParseDuration(b.Duration)
 	return meter.Budget{USD: b.USD, Tokens: b.Tokens, Time: limit}
 }
 
-func (a *App) newMeter() *meter.Meter {
+func (a *Models) newMeter() *meter.Meter {
 	price := func(model string) catalogue.Price { return a.price(a.endpoint(), model) }
 	return meter.New(meter.Options{Budget: a.budget(), Price: price, Now: a.Env.Now})
 }
 
 // checkBudget rejects a budget that coder could not enforce.
-func (a *App) checkBudget() error {
+func (a *Models) checkBudget() error {
 	if d := a.Config.Runtime.Budget.Duration; d != "" {
 		if limit, err := time.ParseDuration(d); err != nil || limit <= 0 {
 			return configf("runtime.budget.duration: %q is not a duration; write it like 30m or 1h30m", d)
@@ -40,7 +40,7 @@ func (a *App) checkBudget() error {
 }
 
 // spent returns the row of /status with what the session has used.
-func (a *App) spent(m *meter.Meter) []display.Cell {
+func (a *Models) spent(m *meter.Meter) []display.Cell {
 	used, took := m.Spent()
 	money := meter.Dollars(used.Cost)
 	b := a.budget()

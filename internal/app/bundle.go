@@ -31,12 +31,12 @@ const (
 
 // Bundle writes a session to one file, for another machine: its records, the contents of
 // files that it changed, and saved output. It omits files with keys and returns their number.
-func (a *App) Bundle(ctx context.Context, w io.Writer, id string) (left int, err error) {
+func (a *Archive) Bundle(ctx context.Context, w io.Writer, id string) (left int, err error) {
 	return a.bundle(ctx, w, id, 0)
 }
 
 // bundle is Bundle up to a record; zero means the last.
-func (a *App) bundle(ctx context.Context, w io.Writer, id string, at uint64) (left int, err error) {
+func (a *Archive) bundle(ctx context.Context, w io.Writer, id string, at uint64) (left int, err error) {
 	now, err := a.openPast(0)
 	if err != nil {
 		return 0, err
@@ -48,7 +48,7 @@ func (a *App) bundle(ctx context.Context, w io.Writer, id string, at uint64) (le
 		if err != nil {
 			return 0, err
 		}
-		mask := a.keys.conceals(a)
+		mask := a.conceals()
 		r.Event = maskNames(event.WithStates(event.Masked(r.Event, mask), p.state), mask.Text)
 		b.Records = append(b.Records, r)
 	}
@@ -106,7 +106,7 @@ func (p *packing) state(s event.FileState) event.FileState {
 }
 
 // output returns the saved output of a session's calls.
-func (a *App) output(id string) map[string][]byte {
+func (a *Archive) output(id string) map[string][]byte {
 	files := make(map[string][]byte)
 	dir := filepath.Join(".coder", "runs", id)
 	if a.Store().barred["runs"] != nil {
@@ -192,7 +192,7 @@ func (a *App) fork(ctx context.Context, id, as string) (string, error) {
 }
 
 // takeOutput saves the output of a session's calls.
-func (a *App) takeOutput(id string, files map[string][]byte) error {
+func (a *Archive) takeOutput(id string, files map[string][]byte) error {
 	if len(files) == 0 {
 		return nil
 	}

@@ -12,17 +12,15 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/task"
-	"coder/internal/model/meter"
-	"coder/internal/policy/judge"
+	"coder/internal/host/workspace"
 	"coder/internal/slash"
 	"coder/internal/tool/git"
 )
 
-// commands returns a session's slash commands, and the function that passes them its records.
-func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *judge.Memory, spending *meter.Meter, agents func() ([]slash.Item, []string)) (all []slash.Command, changes *slash.Changes, observe func(event.Record)) {
-	ledger := &slash.Ledger{Priced: spending.Priced}
-	changes = &slash.Changes{
-		Git: git.Options{Workspace: kit.project.ws, Door: a.Door()},
+// newChanges returns the changes to the files of a workspace, as far as records tell them.
+func (a *Archive) newChanges(ws *workspace.Workspace) *slash.Changes {
+	return &slash.Changes{
+		Git: git.Options{Workspace: ws, Door: a.Door()},
 		Kept: func(hash string, limit int64) ([]byte, error) {
 			f, err := a.Store().contents().Open(hash)
 			if err != nil {
@@ -32,26 +30,32 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 			return io.ReadAll(io.LimitReader(f, limit))
 		},
 	}
+}
+
+// commands returns the session's slash commands, and the function that passes them its records.
+func (a *Session) commands() (all []slash.Command, observe func(event.Record)) {
+	kit := a.kit
+	ledger := &slash.Ledger{Priced: a.meter.Priced}
 	var revoke func(string) (string, error)
-	if memory != nil {
-		revoke = func(which string) (string, error) { return Revoke(memory, which) }
+	if a.memory != nil {
+		revoke = func(which string) (string, error) { return Revoke(a.memory, which) }
 	}
 	all = slash.All(slash.Work{
-		Session: sessionID, Root: a.Root, Own: a.data(), OwnKeys: a.OwnKeys, InLines: a.Config.UI.Plain || a.Env.Getenv("TERM") == "dumb",
+		Session: a.id, Root: a.Root, Own: a.data(), OwnKeys: a.screen.OwnKeys, InLines: a.Config.UI.Plain || a.Env.Getenv("TERM") == "dumb",
 		Now: a.Env.Now, NewID: func() string { return NewSessionID(a.Env.Now()) },
 		Records: slash.Records{Archive: a.Store(), Book: a.Ledger, Trace: a.Provenance, Find: a.Search},
-		Files:   slash.Files{Changes: changes, Past: &kit.history, Undo: kit.undo, Redo: kit.redo, Restore: a.restore(kit, sessionID)},
-		Spent:   ledger, Models: models{a},
-		Permissions: j.Permissions, Revoke: revoke, Servers: kit.mcp, Login: a.loginMCP, Skills: a.library().skills, Agents: agents,
-		Todos: kit.todos.List, Jobs: kit.background, Copy: a.copyText, Tasks: func(ctx context.Context) ([]slash.Task, error) { return a.tasks(ctx, sessionID) },
-		Settings: settingsFor{a}, Status: func(ctx context.Context) [][]display.Cell { return a.status(ctx, sessionID, kit, spending) },
-		Trust: a.Trust, Entrusts: a.entrusts, Memory: memoryFor{a, kit},
+		Files:   slash.Files{Changes: a.changes, Past: &kit.history, Undo: kit.undo, Redo: kit.redo, Restore: a.restore},
+		Spent:   ledger, Models: models{a.Models, a.live},
+		Permissions: a.judge.Permissions, Revoke: revoke, Servers: kit.mcp, Login: a.loginMCP, Skills: a.library().skills, Agents: a.crew.list,
+		Todos: kit.todos.List, Jobs: kit.background, Copy: a.copyText, Tasks: func(ctx context.Context) ([]slash.Task, error) { return a.tasks(ctx, a.id) },
+		Settings: settingsFor{a.Workspace}, Styles: stylesFor{settingsFor{a.Workspace}}, Status: a.status,
+		Trust: a.Trust, Entrusts: a.entrusts, Memory: memoryFor{a},
 	})
-	return all, changes, func(r event.Record) { ledger.Add(r); changes.Add(r) }
+	return all, func(r event.Record) { ledger.Add(r); a.changes.Add(r) }
 }
 
 // tasks returns a session's tasks, the newest first.
-func (a *App) tasks(ctx context.Context, sessionID string) (rows []slash.Task, err error) {
+func (a *Archive) tasks(ctx context.Context, sessionID string) (rows []slash.Task, err error) {
 	var all task.Tasks
 	created := make(map[string]time.Time)
 	for r, err := range a.Store().Logs.Read(ctx, sessionID, 0, event.Domain) {
@@ -104,10 +108,10 @@ func brief(words string) string {
 }
 
 // status returns the rows of /status.
-func (a *App) status(ctx context.Context, sessionID string, kit *toolkit, spending *meter.Meter) [][]display.Cell {
+func (a *Session) status(ctx context.Context) [][]display.Cell {
 	kept := display.Words("records", "nothing is saved")
 	if !a.Options.Ephemeral {
-		kept = slash.StatusRow("records", a.Store().Dir("log", sessionID))
+		kept = slash.StatusRow("records", a.Store().Dir("log", a.id))
 	}
 	c := a.endpoint()
 	provider := oneLine(c.Address()) + " (" + c.Kind + ")"
@@ -119,13 +123,13 @@ func (a *App) status(ctx context.Context, sessionID string, kit *toolkit, spendi
 	}
 	rows := [][]display.Cell{
 		slash.StatusRow("version", Version),
-		slash.StatusRow("session", sessionID),
+		slash.StatusRow("session", a.id),
 		slash.StatusRow("folder", a.Root),
 		display.Words("trust", slash.Standing(a.Trust, a.Root)),
 		display.Words("provider", provider),
-		display.Words("sandbox", brief(kit.confiner.Words(ctx))),
+		display.Words("sandbox", brief(a.confiner.Words(ctx))),
 		kept,
-		a.spent(spending),
+		a.spent(a.meter),
 	}
 	profile := a.Config.Profile
 	if c := a.switched.Load(); c != nil {

@@ -28,7 +28,7 @@ import (
 type studio struct {
 	*App
 	t        *testing.T
-	sup      *supervisor.Supervisor
+	sup      *Sessions
 	warnings []string
 }
 
@@ -52,7 +52,7 @@ func newStudio(t *testing.T, script string, change func(*Env, *Options)) *studio
 	if s.App, err = New(env, o, settings, func(text string) { s.warnings = append(s.warnings, text) }); err != nil {
 		t.Fatal(err)
 	}
-	s.sup = s.Supervise(uip.Nobody)
+	s.sup = s.Supervise(uip.Nobody, Screen{})
 	return s
 }
 
@@ -189,7 +189,7 @@ func TestTheModelMayBeSwitchedWhileOthersLookAtIt(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		if _, err := (models{s.App}).Switch(t.Context(), name, false); err != nil {
+		if _, err := (models{Models: s.Models}).Switch(t.Context(), name, false); err != nil {
 			t.Error(err)
 		}
 	}
@@ -208,13 +208,13 @@ func TestModelsAreThoseOfTheSettingsAndOfTheEndpoint(t *testing.T) {
 	s.Options.Script, s.Config.Provider.BaseURL, s.Config.Provider.Model = "", server.URL+"/v1", "gpt-5"
 	s.Config.Provider.Models = []string{"near", "gpt-5"}
 	s.Config.Provider.ModelInfo = map[string]json.RawMessage{"near": json.RawMessage(`{"context":99,"price_in":0,"price_out":0}`)}
-	table, err := models{s.App}.List(t.Context())
+	table, err := models{Models: s.Models}.List(t.Context())
 	got := table.Joined(" ")
 	if err != nil || !strings.Contains(got, "\n* gpt-5 400000? 1.25 ") || !strings.Contains(got, "\n near 99 0.00 ") || !strings.Contains(got, "\n far-away 128000? ? ") || !strings.Contains(got, "\n told 4096 ? ") {
 		t.Errorf("%q, %v", got, err)
 	}
 	server.Close()
-	if table, err := (models{s.App}).List(t.Context()); err == nil || len(table.Rows) != 2 {
+	if table, err := (models{Models: s.Models}).List(t.Context()); err == nil || len(table.Rows) != 2 {
 		t.Errorf("%v, %v", table.Rows, err)
 	}
 }

@@ -24,7 +24,7 @@ import (
 
 // confiner confines the commands of one session. The journal,
 // which may be nil, names the files that they touch.
-func (a *App) confiner(p *protectedFiles, journal *sandbox.Journal) *confine.Confiner {
+func (a *safety) newConfiner(p *protectedFiles, journal *sandbox.Journal) *confine.Confiner {
 	home := a.Env.Getenv("HOME")
 	write := slices.Concat(a.Options.AddDirs, a.writable())
 	protect := []string{a.Home}
@@ -54,7 +54,7 @@ func (a *App) confiner(p *protectedFiles, journal *sandbox.Journal) *confine.Con
 		},
 		AnyNetwork: a.Config.Safety.Network.All(), Reach: a.reach(),
 		Withheld: sync.OnceValue(a.lendable), Vouches: func(r risk.Report) bool { return a.judge != nil && a.judge.Vouches(r) },
-		ToolChains: a.toolChains(), State: hidden, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
+		ToolChains: a.toolChains(), State: hidden, Sockets: sync.OnceValue(a.Env.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
 		Secrets: a.secretFiles(p), Tracked: p.tracked, Frozen: p.frozenPaths, Repositories: p.repositories, Projects: p.projects,
 		Denied: p.denied, Denies: func(file string) bool { return a.judge != nil && a.judge.Denies(rule.Reads, file) },
 		Named: func(r risk.Report) []string {
@@ -70,7 +70,7 @@ func (a *App) confiner(p *protectedFiles, journal *sandbox.Journal) *confine.Con
 }
 
 // secretFiles lists the workspace's secret files, including those of the workspace that a copy stands for.
-func (a *App) secretFiles(p *protectedFiles) func(context.Context) ([]string, bool) {
+func (a *safety) secretFiles(p *protectedFiles) func(context.Context) ([]string, bool) {
 	if a.Recorded == nil {
 		return p.hidden
 	}
@@ -81,7 +81,7 @@ func (a *App) secretFiles(p *protectedFiles) func(context.Context) ([]string, bo
 }
 
 // writable returns folders outside the workspace that commands may write to.
-func (a *App) writable() []string {
+func (a *Site) writable() []string {
 	write := confine.Caches(a.Env.Getenv("HOME"), a.Env.Getenv)
 	for _, dir := range a.Config.Safety.Writable {
 		write = append(write, a.resolve(dir))
@@ -91,7 +91,7 @@ func (a *App) writable() []string {
 
 // places returns the folders whose programs never run outside the
 // sandbox: a repository or a command may have put them there.
-func (a *App) places() program.Places {
+func (a *Site) places() program.Places {
 	return program.Places{
 		Work:     slices.Concat([]string{a.Root, a.Project}, a.Options.AddDirs, a.elsewhere),
 		Writable: slices.Concat(confine.Temporary(), a.writable()),
@@ -99,11 +99,11 @@ func (a *App) places() program.Places {
 }
 
 // Door starts programs outside the sandbox, with the environment of commands.
-func (a *App) Door() program.Door { return a.door.With(a.ChildEnv()) }
+func (a *Site) Door() program.Door { return a.door.With(a.ChildEnv()) }
 
 // reach returns the function that decides which hosts commands reach,
 // if the settings list hosts. In read-only modes they reach none.
-func (a *App) reach() func() *confine.Reach {
+func (a *safety) reach() func() *confine.Reach {
 	named := a.Config.Safety.Network.Hosts()
 	if len(named) == 0 {
 		return nil
@@ -129,8 +129,8 @@ func (a *App) reach() func() *confine.Reach {
 
 // sockets returns the sockets that the environment names: an
 // agent's, a bus, a terminal that others can type into.
-func (a *App) sockets() (list []string) {
-	for _, kv := range a.Env.Environ {
+func (e Env) sockets() (list []string) {
+	for _, kv := range e.Environ {
 		name, value, _ := strings.Cut(kv, "=")
 		if strings.HasSuffix(name, "PATH") || strings.HasSuffix(name, "DIRS") {
 			continue
@@ -150,7 +150,7 @@ func (a *App) sockets() (list []string) {
 }
 
 // analyse returns what a command line would do here; without a judge, the result is unknown.
-func (a *App) analyse(command string) tool.Line {
+func (a *safety) analyse(command string) tool.Line {
 	if a.judge == nil {
 		return risk.Report{Command: command, Unknown: true}
 	}
@@ -159,13 +159,13 @@ func (a *App) analyse(command string) tool.Line {
 
 // ChildEnv returns the environment for commands: coder's without the provider's
 // keys, and without apparent secrets unless the user allows them by name.
-func (a *App) ChildEnv() []string {
+func (a *Site) ChildEnv() []string {
 	env := slices.DeleteFunc(slices.Clone(a.Env.Environ), a.withholds())
 	return append(env, a.marked())
 }
 
 // withholds returns a function that reports whether commands do not get a variable.
-func (a *App) withholds() func(kv string) bool {
+func (a *Site) withholds() func(kv string) bool {
 	own, allowed := a.ownKeys(), a.Config.Safety.EnvAllow
 	return func(kv string) bool {
 		name, value, _ := strings.Cut(kv, "=")
@@ -175,7 +175,7 @@ func (a *App) withholds() func(kv string) bool {
 
 // ownKeys returns a function that reports whether a variable
 // holds a provider's key, which commands never get.
-func (a *App) ownKeys() func(kv string) bool {
+func (a *Site) ownKeys() func(kv string) bool {
 	key, known := a.Config.Provider.APIKey, a.Report.SecretVariables()
 	return func(kv string) bool {
 		name, value, _ := strings.Cut(kv, "=")
@@ -184,7 +184,7 @@ func (a *App) ownKeys() func(kv string) bool {
 }
 
 // Withheld returns the names of the variables that commands do not get.
-func (a *App) Withheld() (names []string) {
+func (a *Site) Withheld() (names []string) {
 	withholds := a.withholds()
 	for _, kv := range a.Env.Environ {
 		if withholds(kv) {
@@ -197,10 +197,10 @@ func (a *App) Withheld() (names []string) {
 }
 
 // lendable returns the variables that commands get only if their programs need them.
-func (a *App) lendable() []string {
+func (a *Site) lendable() []string {
 	own, withholds := a.ownKeys(), a.withholds()
 	return slices.DeleteFunc(slices.Clone(a.Env.Environ), func(kv string) bool { return own(kv) || !withholds(kv) })
 }
 
 // marked returns the variable that identifies programs left running in this workspace by a killed process.
-func (a *App) marked() string { return "CODER_WORKSPACE=" + a.Root }
+func (a *Site) marked() string { return "CODER_WORKSPACE=" + a.Root }

@@ -27,40 +27,31 @@ import (
 // keyTime limits how long a command may take to print the key.
 const keyTime = 30 * time.Second
 
-// keyring holds the keys that commands printed, while coder runs.
-type keyring struct {
-	mu   sync.Mutex // guards keys, and runs one key command at a time
-	keys map[string]string
+// Keys gets the keys of endpoints from commands and from coder's store, and keeps keys off the screen and the disk.
+type Keys struct {
+	*Site
+	conceals func() *secret.Concealer // for everything shown and saved
 
-	once  sync.Once
-	known *secret.Concealer
-}
-
-// conceals returns the concealer for everything shown and saved: it masks keys from the
-// settings and the environment, keys printed by commands, and text that looks like a key.
-func (k *keyring) conceals(a *App) *secret.Concealer {
-	k.once.Do(func() {
-		k.known = secret.Conceal(slices.Concat(a.Report.Secrets(a.Env.Environ), secret.Values(a.Env.Environ), a.mcpSecrets(), a.telemetrySecrets()))
-	})
-	return k.known
+	mu    sync.Mutex        // guards known, and runs one key command at a time
+	known map[string]string // while coder runs
 }
 
 // AsKept returns a question as recorded.
-func (a *App) AsKept(q uip.Request) uip.Request {
-	kept := event.Masked(event.InteractionRequested{Request: q}, a.keys.conceals(a)).(event.InteractionRequested).Request
+func (a *Keys) AsKept(q uip.Request) uip.Request {
+	kept := event.Masked(event.InteractionRequested{Request: q}, a.conceals()).(event.InteractionRequested).Request
 	kept.Args = q.Args
 	return kept
 }
 
 // WithoutKeys returns an answer with its keys masked.
-func (a *App) WithoutKeys(answer uip.Response) uip.Response {
-	return event.Masked(event.InteractionResponded{Response: answer}, a.keys.conceals(a)).(event.InteractionResponded).Response
+func (a *Keys) WithoutKeys(answer uip.Response) uip.Response {
+	return event.Masked(event.InteractionResponded{Response: answer}, a.conceals()).(event.InteractionResponded).Response
 }
 
 // freshKey returns a function that gets the key from the user's key command
 // or from coder setup's store, or nil if there is neither. It runs the
 // command when the key is first needed, and again if the key is rejected.
-func (a *App) freshKey(c config.Provider) func(context.Context, string) (string, error) {
+func (a *Keys) freshKey(c config.Provider) func(context.Context, string) (string, error) {
 	switch {
 	case c.APIKey != "":
 		return nil
@@ -71,27 +62,24 @@ func (a *App) freshKey(c config.Provider) func(context.Context, string) (string,
 	}
 	name := strings.Join(c.APIKeyCommand, "\x00")
 	return func(ctx context.Context, refused string) (string, error) {
-		a.keys.mu.Lock()
-		defer a.keys.mu.Unlock()
-		if key := a.keys.keys[name]; key != "" && key != refused {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if key := a.known[name]; key != "" && key != refused {
 			return key, nil
 		}
 		key, err := a.runKeyCommand(ctx, c.APIKeyCommand)
 		if err != nil {
 			return "", err
 		}
-		if a.keys.keys == nil {
-			a.keys.keys = make(map[string]string)
-		}
-		a.keys.keys[name] = key
-		a.keys.conceals(a).Learn(key)
+		a.known[name] = key
+		a.conceals().Learn(key)
 		return key, nil
 	}
 }
 
 // runKeyCommand runs a command outside the workspace, with the
 // environment of commands, and returns the line that it prints.
-func (a *App) runKeyCommand(ctx context.Context, words []string) (string, error) {
+func (a *Keys) runKeyCommand(ctx context.Context, words []string) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, keyTime)
 	defer stop()
 	var out, said bytes.Buffer
@@ -114,7 +102,7 @@ func (a *App) runKeyCommand(ctx context.Context, words []string) (string, error)
 }
 
 // certificate reads the client certificate, if any.
-func (a *App) certificate(c config.Provider) (cert, key []byte, err error) {
+func (a *Models) certificate(c config.Provider) (cert, key []byte, err error) {
 	if c.CertFile == "" && c.KeyFile == "" {
 		return nil, nil, nil
 	}
@@ -134,7 +122,7 @@ func (a *App) certificate(c config.Provider) (cert, key []byte, err error) {
 const noProxy = "none"
 
 // proxy returns the function that chooses a request's proxy: from the environment, or from the settings.
-func (a *App) proxy(address string) (func(*http.Request) (*url.URL, error), error) {
+func (a *Models) proxy(address string) (func(*http.Request) (*url.URL, error), error) {
 	switch address {
 	case "":
 		return http.ProxyFromEnvironment, nil

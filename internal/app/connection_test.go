@@ -201,7 +201,7 @@ func TestProxies(t *testing.T) {
 		{"ftp://proxy", "", "https://api.example.com/v1", "", "provider.proxy: expected an address"},
 		{"proxy:3128", "", "https://api.example.com/v1", "", "provider.proxy: expected an address"},
 	} {
-		a := &App{Env: Env{Environ: []string{"NO_PROXY=" + tc.without}}}
+		a := modelsOf(&Site{Env: Env{Environ: []string{"NO_PROXY=" + tc.without}}})
 		choose, err := a.proxy(tc.proxy)
 		if tc.says != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
@@ -248,7 +248,7 @@ func TestWishesOfModels(t *testing.T) {
 			p.ModelInfo = map[string]json.RawMessage{"mine": json.RawMessage(`{"effort":"low","temperature":0.2,"max_output":100}`)}
 		}, "low", false, warm(0.2), 100},
 	} {
-		a := &App{}
+		a := modelsOf(new(Site))
 		a.Config = config.Default()
 		tc.set(&a.Config.Provider)
 		req := provider.Request{Model: tc.model}
@@ -258,7 +258,7 @@ func TestWishesOfModels(t *testing.T) {
 			t.Errorf("%s: %+v", tc.name, req)
 		}
 	}
-	driven := &App{}
+	driven := modelsOf(new(Site))
 	driven.Config = config.Default()
 	driven.Config.Provider.Effort = "high"
 	tune := driven.tuning()
@@ -269,7 +269,7 @@ func TestWishesOfModels(t *testing.T) {
 			t.Errorf("%q became %q", step[0], req.Effort)
 		}
 	}
-	a := &App{}
+	a := modelsOf(new(Site))
 	a.Config = config.Default()
 	a.Config.Provider.MaxOutput = 500
 	for asked, want := range map[int]int{0: 500, 100: 100, 900: 500} {
@@ -279,3 +279,5 @@ func TestWishesOfModels(t *testing.T) {
 		}
 	}
 }
+
+func modelsOf(s *Site) *Models { return &Models{Archive: &Archive{Keys: &Keys{Site: s}}} }

@@ -27,7 +27,7 @@ const (
 
 // copyText puts text into the clipboard: with a program of the system, and over SSH or without
 // such a program through the terminal.
-func (a *App) copyText(ctx context.Context, text string) (how string, err error) {
+func (a *Session) copyText(ctx context.Context, text string) (how string, err error) {
 	ctx, stop := context.WithTimeout(ctx, copyTime)
 	defer stop()
 	if a.Env.Getenv("SSH_TTY")+a.Env.Getenv("SSH_CONNECTION") == "" {
@@ -43,11 +43,11 @@ func (a *App) copyText(ctx context.Context, text string) (how string, err error)
 		}
 	}
 	switch {
-	case a.Terminal == nil:
+	case a.screen.Copy == nil:
 		return "", errors.New("install wl-copy (wl-clipboard), xclip or pbcopy to copy")
 	case len(text) > longestCopy:
 		return "", fmt.Errorf("%d bytes are too many to copy through the terminal", len(text))
 	}
-	a.Terminal("\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte(text)) + "\x1b\\")
+	a.screen.Copy("\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte(text)) + "\x1b\\")
 	return "through the terminal (OSC 52), if it allows that", nil
 }

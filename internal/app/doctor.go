@@ -38,31 +38,35 @@ const (
 	Broken = "bad"
 )
 
+// doctor checks a workspace.
+type doctor struct{ *Workspace }
+
 // examineTime limits a single check.
 const examineTime = 5 * time.Second
 
 // Examine checks everything that coder needs. It changes nothing and shows no key. If
 // unread says why the settings are unreadable, it checks what does not depend on them.
 func (a *App) Examine(ctx context.Context, unread error) []Finding {
-	settings := a.examineSettings()
+	d := doctor{a}
+	settings := d.examineSettings()
 	if unread != nil {
 		settings = Unread(unread)
 	}
 	list := []Finding{
 		{What: "version", State: Good, Found: fmt.Sprintf("coder %s, %s, %s/%s", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)},
 		settings,
-		a.examineHome(),
-		a.examineFolder(),
+		d.examineHome(),
+		d.examineFolder(),
 		examineProgram(ctx, a.Door().Query(a.Root).Command, "git", "required by the git tools: install git"),
-		examineProgram(ctx, a.command("rg"), "rg", "optional: many models use ripgrep (rg)"),
+		examineProgram(ctx, d.command("rg"), "rg", "optional: many models use ripgrep (rg)"),
 		{What: "shell", State: Good, Found: string(a.shell)},
-		a.examineSandbox(ctx),
+		d.examineSandbox(ctx),
 	}
-	list = slices.Concat(list, a.examineName(), examineServers(), a.examineMCP())
+	list = slices.Concat(list, d.examineName(), examineServers(), d.examineMCP())
 	if unread != nil {
 		return list
 	}
-	return append(list, a.examineProvider(ctx))
+	return append(list, d.examineProvider(ctx))
 }
 
 // Unread returns the finding for unreadable settings.
@@ -71,7 +75,7 @@ func Unread(err error) Finding {
 }
 
 // examineMCP checks whether the MCP servers could start, without starting any.
-func (a *App) examineMCP() (list []Finding) {
+func (a doctor) examineMCP() (list []Finding) {
 	for _, s := range a.mcpServers {
 		f := Finding{What: "MCP server " + s.Name, State: Good, Found: s.Where()}
 		switch {
@@ -95,7 +99,7 @@ func (a *App) examineMCP() (list []Finding) {
 	return list
 }
 
-func (a *App) examineSettings() Finding {
+func (a doctor) examineSettings() Finding {
 	files := strings.Join(a.Report.Files, ", ")
 	switch {
 	case len(a.Report.Warnings) > 0:
@@ -107,7 +111,7 @@ func (a *App) examineSettings() Finding {
 }
 
 // examineHome checks whether coder can save its data.
-func (a *App) examineHome() Finding {
+func (a doctor) examineHome() Finding {
 	info, _ := os.Stat(a.Home) // the next call reports the error
 	switch err := unix.Access(a.Home, unix.W_OK); {
 	case info != nil && !info.IsDir():
@@ -122,7 +126,7 @@ func (a *App) examineHome() Finding {
 	return Finding{What: "state", State: Good, Found: a.Home}
 }
 
-func (a *App) examineFolder() Finding {
+func (a doctor) examineFolder() Finding {
 	if err := unix.Access(a.Root, unix.W_OK); err != nil {
 		return Finding{What: "folder", State: Broken, Found: a.Root, Do: fmt.Sprintf("make it writable (%v), or use --no-session-persistence for read-only work", err)}
 	}
@@ -148,7 +152,7 @@ func examineProgram(ctx context.Context, command func(context.Context, ...string
 }
 
 // command returns a function that builds commands of a program.
-func (a *App) command(name string) func(context.Context, ...string) *program.Cmd {
+func (a doctor) command(name string) func(context.Context, ...string) *program.Cmd {
 	return func(ctx context.Context, args ...string) *program.Cmd { return a.Door().Command(ctx, name, args...) }
 }
 
@@ -173,13 +177,13 @@ func examineServers() (list []Finding) {
 }
 
 // examineSandbox tries what the system enforces.
-func (a *App) examineSandbox(ctx context.Context) Finding {
+func (a doctor) examineSandbox(ctx context.Context) Finding {
 	ws, err := workspace.Open(a.Root)
 	if err != nil {
 		return Finding{What: "sandbox", State: Broken, Found: err.Error()}
 	}
 	defer ws.Close()
-	c := a.confiner(a.protect(ws), nil)
+	c := a.newSafety(ws, nil).confiner
 	defer c.Close()
 	ctx, stop := context.WithTimeout(ctx, examineTime)
 	defer stop()
@@ -196,7 +200,7 @@ func (a *App) examineSandbox(ctx context.Context) Finding {
 }
 
 // examineProvider asks the endpoint for its models.
-func (a *App) examineProvider(ctx context.Context) Finding {
+func (a doctor) examineProvider(ctx context.Context) Finding {
 	if a.scripted() {
 		return Finding{What: "provider", State: Good, Found: "a script"}
 	}

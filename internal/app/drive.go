@@ -6,7 +6,7 @@ import (
 )
 
 // UseModel selects the model for the next request; "" selects the one from the settings. It saves nothing.
-func (a *App) UseModel(name string) {
+func (a *Models) UseModel(name string) {
 	if name == "" {
 		a.chosen.Store(nil)
 		return
@@ -16,21 +16,16 @@ func (a *App) UseModel(name string) {
 
 // UseEffort selects the reasoning effort from the next request
 // on; "" selects the one from the settings. It saves nothing.
-func (a *App) UseEffort(level string) { a.effort.Store(&level) }
+func (a *Models) UseEffort(level string) { a.effort.Store(&level) }
 
 // StopJob stops a background command, and reports whether one has that id.
-func (a *App) StopJob(id string) bool {
-	jobs := a.jobs.Load()
-	return jobs != nil && jobs.Stop(id)
+func (a *Session) StopJob(id string) bool {
+	return a.kit.jobs.Stop(id)
 }
 
 // Running lists the current session's running background commands.
-func (a *App) Running() (commands []string) {
-	jobs := a.jobs.Load()
-	if jobs == nil {
-		return nil
-	}
-	for _, j := range jobs.List() {
+func (a *Session) Running() (commands []string) {
+	for _, j := range a.kit.jobs.List() {
 		if j.Running {
 			commands = append(commands, j.Command)
 		}
@@ -39,7 +34,9 @@ func (a *App) Running() (commands []string) {
 }
 
 // AddRules adds rules for the rest of the run.
-func (a *App) AddRules(allow, deny []rule.Spec) { a.judge.AddRules(byMember(allow), byMember(deny)) }
+func (a *Session) AddRules(allow, deny []rule.Spec) {
+	a.judge.AddRules(byMember(allow), byMember(deny))
+}
 
 // Ours returns specs with coder's tool names in place of another agent's.
 func Ours(specs []rule.Spec) (all []rule.Spec) {
@@ -56,13 +53,17 @@ func Ours(specs []rule.Spec) (all []rule.Spec) {
 }
 
 // ReconnectMCP restarts an MCP server, and reports whether one has that name.
-func (a *App) ReconnectMCP(name string) bool { return a.mcp != nil && a.mcp.Reconnect(name) }
+func (a *Session) ReconnectMCP(name string) bool {
+	return a.kit.mcp != nil && a.kit.mcp.Reconnect(name)
+}
 
 // ToggleMCP switches an MCP server off or on for this run, and reports whether one has that name.
-func (a *App) ToggleMCP(name string, on bool) bool { return a.mcp != nil && a.mcp.Toggle(name, on) }
+func (a *Session) ToggleMCP(name string, on bool) bool {
+	return a.kit.mcp != nil && a.kit.mcp.Toggle(name, on)
+}
 
 // Skills returns the names of the available skills.
-func (a *App) Skills() (names []string) {
+func (a *Authored) Skills() (names []string) {
 	list, _ := a.library().skills.List()
 	for _, s := range list {
 		names = append(names, s.Name)
@@ -71,7 +72,7 @@ func (a *App) Skills() (names []string) {
 }
 
 // Agents returns the names of the available subagents.
-func (a *App) Agents() (names, about []string) {
+func (a *Authored) Agents() (names, about []string) {
 	agents, _ := a.loadAgents()
 	for _, d := range agents {
 		names, about = append(names, d.Name), append(about, d.About)

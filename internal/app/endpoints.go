@@ -45,12 +45,15 @@ type Offer struct {
 	InUse  bool // the default model
 }
 
+// Setup finds endpoints, and saves one to the user's settings.
+type Setup struct{ *Models }
+
 // mostAtOnce limits how many endpoints are asked at the same time.
 const mostAtOnce = 8
 
 // Endpoints asks every reachable endpoint for its models: the configured endpoint, the presets with a key
 // in the environment, and servers on this machine. It asks them in parallel, each with a short timeout.
-func (a *App) Endpoints(ctx context.Context) []Endpoint {
+func (a *Setup) Endpoints(ctx context.Context) []Endpoint {
 	list := a.candidates()
 	slots := make(chan struct{}, mostAtOnce)
 	var wg sync.WaitGroup
@@ -66,7 +69,7 @@ func (a *App) Endpoints(ctx context.Context) []Endpoint {
 }
 
 // candidates returns the endpoints that may exist.
-func (a *App) candidates() (list []Endpoint) {
+func (a *Setup) candidates() (list []Endpoint) {
 	add := func(e Endpoint) {
 		if !slices.ContainsFunc(list, func(o Endpoint) bool { return sameAddress(o.Provider.BaseURL, e.Provider.BaseURL) }) {
 			list = append(list, e)
@@ -89,7 +92,7 @@ func (a *App) candidates() (list []Endpoint) {
 }
 
 // EndpointInUse returns the configured endpoint, if any.
-func (a *App) EndpointInUse() (Endpoint, bool) {
+func (a *Models) EndpointInUse() (Endpoint, bool) {
 	c := a.endpoint()
 	variable, _ := strings.CutPrefix(a.Report.Origin("provider.api_key").Source, "env ")
 	return Endpoint{Title: cmp.Or(config.PresetNamed(c.Preset).Title, host(c.BaseURL)), Provider: c, Key: variable, InUse: true}, c.BaseURL != ""
@@ -97,7 +100,7 @@ func (a *App) EndpointInUse() (Endpoint, bool) {
 
 // localServers returns the addresses at which to look for servers on this
 // machine. A variable with an address takes precedence over the usual one.
-func (a *App) localServers() []string {
+func (a *Setup) localServers() []string {
 	list := slices.Clone(a.Config.Discovery.Local)
 	for i, address := range list {
 		list[i] = withScheme(strings.TrimSpace(address))
@@ -115,7 +118,7 @@ func (a *App) localServers() []string {
 }
 
 // EndpointAt returns the endpoint at an address, with a preset's details if the address is a preset's.
-func (a *App) EndpointAt(address string, local bool) Endpoint {
+func (a *Setup) EndpointAt(address string, local bool) Endpoint {
 	p := config.PresetAt(address, a.Env.Getenv)
 	if p.Name == "" {
 		c := config.Default().Provider
@@ -128,7 +131,7 @@ func (a *App) EndpointAt(address string, local bool) Endpoint {
 }
 
 // EndpointNamed returns a preset's endpoint, or the one at an address.
-func (a *App) EndpointNamed(name string) (Endpoint, error) {
+func (a *Setup) EndpointNamed(name string) (Endpoint, error) {
 	e, err := a.EndpointWithoutKey(name)
 	p := config.PresetNamed(name)
 	if err == nil && p.Name != "" && e.LacksKey() {
@@ -137,8 +140,8 @@ func (a *App) EndpointNamed(name string) (Endpoint, error) {
 	return e, err
 }
 
-// EndpointWithoutKey is [App.EndpointNamed] for an endpoint whose key the user has yet to enter.
-func (a *App) EndpointWithoutKey(name string) (Endpoint, error) {
+// EndpointWithoutKey is [Setup.EndpointNamed] for an endpoint whose key the user has yet to enter.
+func (a *Setup) EndpointWithoutKey(name string) (Endpoint, error) {
 	p := config.PresetNamed(name)
 	if p.Name == "" {
 		name = withScheme(name)
@@ -171,7 +174,7 @@ func (a *App) EndpointWithoutKey(name string) (Endpoint, error) {
 }
 
 // EndpointOf returns a preset's endpoint at an address that the user entered.
-func (a *App) EndpointOf(p config.Preset, address string) (Endpoint, error) {
+func (a *Setup) EndpointOf(p config.Preset, address string) (Endpoint, error) {
 	address = withScheme(address)
 	if u, err := url.Parse(address); err != nil || u.Host == "" {
 		return Endpoint{}, inputf("%s is not an address such as https://host/v1", oneLine(address))
@@ -240,7 +243,7 @@ func (e Endpoint) WantsKey() bool { return errors.Is(e.Err, provider.ErrAuth) }
 
 // Ask asks an endpoint for its models. An endpoint on this
 // machine gets a short timeout: it answers at once or not at all.
-func (a *App) Ask(ctx context.Context, e *Endpoint) {
+func (a *Setup) Ask(ctx context.Context, e *Endpoint) {
 	client, err := a.clientOf(e.Provider)
 	if err != nil {
 		e.Err = err
@@ -283,7 +286,7 @@ const mostAsked = 12
 
 // Try sends a small request to a model at an endpoint, and remembers its
 // window if the server reports one. It returns the beginning of the answer.
-func (a *App) Try(ctx context.Context, e Endpoint, model string) (answer string, window int, err error) {
+func (a *Setup) Try(ctx context.Context, e Endpoint, model string) (answer string, window int, err error) {
 	client, err := a.clientOf(e.Provider)
 	if err != nil {
 		return "", 0, err
@@ -337,7 +340,7 @@ type Choices struct {
 
 // SaveEndpoint writes an endpoint and a model to the user's own settings. It removes settings
 // that were for another endpoint, and leaves all others unchanged. It never writes a key to them.
-func (a *App) SaveEndpoint(ctx context.Context, e Endpoint, model string, o Choices) (saved Saved, err error) {
+func (a *Setup) SaveEndpoint(ctx context.Context, e Endpoint, model string, o Choices) (saved Saved, err error) {
 	if a.Home == "" {
 		return saved, inputf("no folder for your settings: set HOME or CODER_HOME")
 	}
@@ -385,7 +388,7 @@ type settingsText struct {
 }
 
 // endpoint writes an endpoint.
-func (f *settingsText) endpoint(a *App, e Endpoint, model string, o Choices) {
+func (f *settingsText) endpoint(a *Setup, e Endpoint, model string, o Choices) {
 	p := e.Provider
 	base := p.BaseURL
 	if usual, from := config.PresetNamed(p.Preset).AddressIn(a.Env.Getenv); usual == base && (from == "" || !o.SaveKey) {
@@ -437,7 +440,7 @@ type Overruling struct {
 
 // Overruled lists the settings that take precedence at the
 // next start over an endpoint and a model written to path.
-func (a *App) Overruled(path string, e Endpoint, model string) (list []Overruling, err error) {
+func (a *Setup) Overruled(path string, e Endpoint, model string) (list []Overruling, err error) {
 	next, err := Load(a.Env, Options{Dir: a.Project, ConfigFile: a.configFile})
 	if err != nil {
 		return nil, err
@@ -455,7 +458,7 @@ func (a *App) Overruled(path string, e Endpoint, model string) (list []Overrulin
 }
 
 // ownSettings returns the report on the user's own settings alone.
-func (a *App) ownSettings() (config.Report, error) {
+func (a *Setup) ownSettings() (config.Report, error) {
 	_, report, err := config.Load(config.Options{Home: a.Home, Getenv: func(name string) string {
 		if strings.HasPrefix(name, "CODER_") || strings.HasPrefix(name, "AGENT_") {
 			return ""
@@ -469,7 +472,7 @@ func (a *App) ownSettings() (config.Report, error) {
 }
 
 // Connected returns the endpoint in the user's own settings, or "".
-func (a *App) Connected() (string, error) {
+func (a *Setup) Connected() (string, error) {
 	report, err := a.ownSettings()
 	if err != nil {
 		return "", err

@@ -45,7 +45,7 @@ var foreignFolders = map[string]struct {
 }{"claude": {".claude/projects", 1}, "codex": {".codex/sessions", 3}}
 
 // foreignFiles lists an agent's sessions, the newest first. It does not follow links.
-func (a *App) foreignFiles(agent string) (all []ForeignSession) {
+func (a *Archive) foreignFiles(agent string) (all []ForeignSession) {
 	at, home := foreignFolders[agent], a.Env.Getenv("HOME")
 	if home == "" {
 		return nil
@@ -81,7 +81,7 @@ func (a *App) foreignFiles(agent string) (all []ForeignSession) {
 }
 
 // load reads a session, up to the given number of turns.
-func (a *App) load(f *ForeignSession, turns int) error {
+func (a *Archive) load(f *ForeignSession, turns int) error {
 	at := foreignFolders[f.Agent].dir
 	name, _ := filepath.Rel(at, f.Path)
 	file, err := repofile.Below(filepath.Join(a.Env.Getenv("HOME"), at)).Open(name)
@@ -95,7 +95,7 @@ func (a *App) load(f *ForeignSession, turns int) error {
 
 // ForeignSessions lists another agent's sessions that worked in this folder, or in
 // any, the newest first. With words, it lists only sessions that contain all of them.
-func (a *App) ForeignSessions(agent string, all bool, words []string) (list []ForeignSession) {
+func (a *Archive) ForeignSessions(agent string, all bool, words []string) (list []ForeignSession) {
 	turns := 1
 	if len(words) > 0 {
 		turns = 0
@@ -127,7 +127,7 @@ func (f ForeignSession) has(words []string) bool {
 }
 
 // Foreigner finds another agent's session by its id, and reads it.
-func (a *App) Foreigner(id string) (f ForeignSession, found bool, err error) {
+func (a *Archive) Foreigner(id string) (f ForeignSession, found bool, err error) {
 	for _, agent := range ForeignAgents() {
 		files := a.foreignFiles(agent)
 		i := slices.IndexFunc(files, func(f ForeignSession) bool { return f.ID == id })
@@ -186,7 +186,7 @@ func clipped(text string) string {
 }
 
 // ExportForeign exports another agent's session as md or html.
-func (a *App) ExportForeign(w io.Writer, f ForeignSession, format string) error {
+func (a *Archive) ExportForeign(w io.Writer, f ForeignSession, format string) error {
 	head := session.Head{ID: f.ID, Created: f.Session.Began, Updated: f.Session.Updated, Meta: session.Meta{
 		Title: clipped(f.Session.Title()), Dir: f.Session.Dir, Turns: len(f.Session.Turns), Agent: f.Agent,
 	}}

@@ -37,7 +37,7 @@ type Forked struct {
 const maxForked = 1 << 30
 
 // Worktrees returns the book of the folders that forks made.
-func (a *App) Worktrees() (worktree.Book, error) {
+func (a *Archive) Worktrees() (worktree.Book, error) {
 	if a.Home == "" {
 		return worktree.Book{}, inputf("no home folder to record worktrees in: set HOME")
 	}
@@ -97,7 +97,7 @@ type moment struct {
 }
 
 // pastOf reads a session's state at one of its records; zero means the last.
-func (a *App) pastOf(ctx context.Context, id string, at uint64) (p *moment, err error) {
+func (a *Archive) pastOf(ctx context.Context, id string, at uint64) (p *moment, err error) {
 	kept, err := a.openPast(maxForked)
 	if err != nil {
 		return nil, err

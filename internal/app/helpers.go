@@ -19,7 +19,7 @@ import (
 // languageServers returns the options for language servers: they run only in
 // trusted folders, confined, without network, and can write only to their
 // own cache, separate from the builds' cache, which they must not change.
-func (a *App) languageServers(t *toolkit) lsp.Options {
+func (a *Session) languageServers(work context.Context) lsp.Options {
 	cache := ""
 	if dir := a.Env.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		cache = filepath.Join(dir, "coder", "lsp")
@@ -40,7 +40,7 @@ func (a *App) languageServers(t *toolkit) lsp.Options {
 			return fmt.Errorf("this folder is %s, and language servers start only in trusted folders: run /trust or coder trust first", state)
 		},
 		Confine: func(cmd *program.Cmd) error {
-			_, err := t.confiner.Helper(t.work, cmd, confine.Helper{Private: true, Must: true, Write: []string{cache}})
+			_, err := a.confiner.Helper(work, cmd, confine.Helper{Private: true, Must: true, Write: []string{cache}})
 			return err
 		},
 	}
@@ -65,7 +65,7 @@ const (
 
 // pdfReader returns a function that extracts text from PDFs with
 // pdftotext, if it is installed and can be confined: PDFs are not trusted.
-func (a *App) pdfReader(confiner *confine.Confiner) func(context.Context, []byte) (string, error) {
+func (a *Site) pdfReader(confiner *confine.Confiner) func(context.Context, []byte) (string, error) {
 	return func(ctx context.Context, pdf []byte) (string, error) {
 		if _, err := a.door.Find("pdftotext"); err != nil {
 			return "", fmt.Errorf("install pdftotext (poppler-utils) to read PDFs: %w", err)

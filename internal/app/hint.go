@@ -11,8 +11,8 @@ import (
 	"coder/internal/tool"
 )
 
-// notesAsked returns p. If nobody can approve calls, it notes the calls that need approval, for [App.Hint].
-func (a *App) notesAsked(p policy.Policy) policy.Policy {
+// notesAsked returns p. If nobody can approve calls, it notes the calls that need approval, for [Session.Hint].
+func (a *Session) notesAsked(p policy.Policy) policy.Policy {
 	if a.Options.Attended {
 		return p
 	}
@@ -26,7 +26,7 @@ func (a *App) notesAsked(p policy.Policy) policy.Policy {
 }
 
 // Hint returns the option that would allow the calls that nobody could approve, tested on these calls, or "".
-func (a *App) Hint(ctx context.Context, calls []string) string {
+func (a *Session) Hint(ctx context.Context, calls []string) string {
 	passes := func(p policy.Policy, c policy.Case) bool {
 		o, err := p.Judge(ctx, c)
 		return err == nil && o.Verdict == policy.Allow
@@ -36,7 +36,7 @@ func (a *App) Hint(ctx context.Context, calls []string) string {
 	for _, id := range calls {
 		kept, _ := a.asked.Load(id)
 		c, ok := kept.(policy.Case)
-		if !ok || a.judge == nil {
+		if !ok {
 			return ""
 		}
 		if passes(policy.Unasked(a.judge), c) {

@@ -101,7 +101,7 @@ func otherCoders(env Env) (others []string, first bool) {
 }
 
 // examineName looks for other programs named coder.
-func (a *App) examineName() []Finding {
+func (a doctor) examineName() []Finding {
 	others, first := otherCoders(a.Env)
 	if len(others) == 0 {
 		return nil

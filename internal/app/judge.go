@@ -15,6 +15,7 @@ import (
 	"coder/internal/core/nearest"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/program"
+	"coder/internal/host/sandbox"
 	"coder/internal/host/workspace"
 	"coder/internal/policy"
 	"coder/internal/policy/confine"
@@ -26,8 +27,35 @@ import (
 	"coder/internal/tool/dialect"
 )
 
-// newJudge combines the rules of the user, the run and the mode.
-func (a *App) newJudge(c *confine.Confiner, p *protectedFiles, files orchestrator.Files) (*judge.Judge, error) {
+// safety keeps a workspace and the machine safe: it judges calls, and confines commands.
+type safety struct {
+	*Workspace
+	protected *protectedFiles
+	confiner  *confine.Confiner
+	set       tool.Set     // the model's tools
+	judge     *judge.Judge // nil until the tools are known
+}
+
+// newSafety returns what confines commands in a workspace. The journal, which may be nil, names the files that they
+// touch. Nothing is hidden or frozen by rules before a judge reads them.
+func (a *Workspace) newSafety(ws *workspace.Workspace, journal *sandbox.Journal) *safety {
+	s := &safety{Workspace: a}
+	s.protected = newProtectedFiles(s, ws)
+	s.confiner = s.newConfiner(s.protected, journal)
+	return s
+}
+
+// read makes the judge, from the rules of the user, the run and the mode.
+func (a *safety) read(set tool.Set, files orchestrator.Files) (err error) {
+	a.set = set
+	if a.judge, err = a.newJudge(files); err == nil {
+		a.Store().rules.Store(a.judge)
+	}
+	return err
+}
+
+func (a *safety) newJudge(files orchestrator.Files) (*judge.Judge, error) {
+	c, p := a.confiner, a.protected
 	given, err := a.givenRules()
 	if err != nil {
 		return nil, err
@@ -55,7 +83,7 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles, files orchestrato
 		Network: hostList(a.Config.Safety.Network), Bounds: func() bool { return c.Bounds(context.Background()) },
 		Given: given, Lines: a.ownLines(), Allow: allow, Deny: deny,
 		Exact:   a.Config.Permission.AllowlistMatch == "exact",
-		Ignored: p.ignored(), Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.gitSettingsNamed(),
+		Ignored: p.ignored(), Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.Env.gitSettingsNamed(),
 		Check:   func(line string) bool { return a.trusts() && a.isCheck(files, line) },
 		Unasked: unasked, Fearless: unasked && approval.DangerousNoninteractive == "allow",
 	}), nil
@@ -63,7 +91,7 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles, files orchestrato
 
 // isCheck reports whether a line is on the whitelist of checks
 // and is the one chosen by the settings or the project's files.
-func (a *App) isCheck(files orchestrator.Files, line string) bool {
+func (a *safety) isCheck(files orchestrator.Files, line string) bool {
 	if line = strings.TrimSpace(line); !verify.Allowed(line) {
 		return false
 	}
@@ -72,9 +100,9 @@ func (a *App) isCheck(files orchestrator.Files, line string) bool {
 }
 
 // gitSettingsNamed returns the files in which the environment makes git look for settings.
-func (a *App) gitSettingsNamed() []string {
-	files := []string{a.Env.Getenv("GIT_CONFIG_GLOBAL"), a.Env.Getenv("GIT_CONFIG_SYSTEM")}
-	if dir := a.Env.Getenv("XDG_CONFIG_HOME"); dir != "" {
+func (e Env) gitSettingsNamed() []string {
+	files := []string{e.Getenv("GIT_CONFIG_GLOBAL"), e.Getenv("GIT_CONFIG_SYSTEM")}
+	if dir := e.Getenv("XDG_CONFIG_HOME"); dir != "" {
 		files = append(files, filepath.Join(dir, "git"))
 	}
 	return files
@@ -90,7 +118,7 @@ func hostList(n config.Network) string {
 
 // remember gives the judge its memory, including a session's
 // approvals. Without a home folder there is no memory.
-func (a *App) remember(j *judge.Judge, sessionID string) *judge.Memory {
+func (a *Site) remember(j *judge.Judge, sessionID string) *judge.Memory {
 	if home, _ := a.homes(); home == "" {
 		return nil
 	}
@@ -135,18 +163,16 @@ func (a *App) Judge() (j *judge.Judge, c *confine.Confiner, done func() error, e
 	if err != nil {
 		return nil, nil, nil, inputf("open the workspace: %v", err)
 	}
-	p := a.protect(ws)
-	c = a.confiner(p, nil)
-	if j, err = a.newJudge(c, p, project{ws}); err != nil {
+	s := a.newSafety(ws, nil)
+	if err := s.read(tool.Set{}, project{ws}); err != nil {
 		return nil, nil, nil, errors.Join(err, ws.Close())
 	}
-	a.judge = j
-	a.remember(j, "")
-	return j, c, func() error { return errors.Join(c.Close(), ws.Close()) }, nil
+	a.remember(s.judge, "")
+	return s.judge, s.confiner, func() error { return errors.Join(s.confiner.Close(), ws.Close()) }, nil
 }
 
 // givenRules returns the user's and the project's rules, without the defaults.
-func (a *App) givenRules() (map[string]risk.Patterns, error) {
+func (a *safety) givenRules() (map[string]risk.Patterns, error) {
 	given := make(map[string]risk.Patterns)
 	add := func(tool, pattern, word string) error {
 		v, err := policy.ParseVerdict(word)
@@ -184,7 +210,7 @@ func (a *App) givenRules() (map[string]risk.Patterns, error) {
 }
 
 // ownLines returns the command patterns that the user's own settings allow.
-func (a *App) ownLines() (patterns []string) {
+func (a *Site) ownLines() (patterns []string) {
 	for pattern, word := range a.Config.Permission.Tools[rule.Commands] {
 		if o := a.Report.RuleOrigin(rule.Commands, pattern); word == policy.Allow.String() && o != (config.Origin{}) && !o.Project {
 			patterns = append(patterns, pattern)
@@ -193,8 +219,8 @@ func (a *App) ownLines() (patterns []string) {
 	return patterns
 }
 
-// newState starts the session in the user's mode, with the tools that they switched on or off.
-func (a *App) newState() (err error) {
+// newState returns the user's initial mode, with the tools that they switched on or off.
+func (a *Site) newState() (*mode.State, error) {
 	agents := a.Config.Agents
 	switches := make(map[string]map[string]bool)
 	for mode, agent := range map[string]config.Agent{
@@ -203,23 +229,24 @@ func (a *App) newState() (err error) {
 		switches[mode] = make(map[string]bool)
 		for name, word := range agent.Tools {
 			if word != "on" && word != "off" {
-				return configf("agents.%s.tools.%s: expected on or off, found %q", mode, name, word)
+				return nil, configf("agents.%s.tools.%s: expected on or off, found %q", mode, name, word)
 			}
 			switches[mode][name] = word == "on"
 		}
 	}
 	start, barred, err := a.allowedMode(cmp.Or(a.Options.Mode, agents.Default))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if a.Modes, err = mode.NewState(start, switches); err != nil {
-		return configf("agents.default: %v", err)
+	modes, err := mode.NewState(start, switches)
+	if err != nil {
+		return nil, configf("agents.default: %v", err)
 	}
-	a.Modes.Bar(barred...)
+	modes.Bar(barred...)
 	if a.Options.NoYolo {
-		a.Modes.Bar(mode.Yolo)
+		modes.Bar(mode.Yolo)
 	}
-	return nil
+	return modes, nil
 }
 
 // members returns the tools that a name means: a group's name
@@ -243,7 +270,7 @@ func byMember(specs []rule.Spec) (all []rule.Spec) {
 
 // checkRuleName rejects a rule for an apparently misspelt
 // tool: a deny that protects nothing is worse than none.
-func (a *App) checkRuleName(name string) error {
+func (a *safety) checkRuleName(name string) error {
 	if near := a.misspelt(name); near != "" {
 		return configf("permission.%s: unknown tool %q; did you mean %q?", name, name, near)
 	}
@@ -255,16 +282,20 @@ func (a *App) checkRuleName(name string) error {
 
 // misspelt returns the tool that a name in a rule probably means, or "". A known name,
 // a pattern, and an MCP server's tool, which may be added later, are not misspelt.
-func (a *App) misspelt(name string) string {
+func (a *safety) misspelt(name string) string {
 	known := a.knownNames()
 	if isPattern(name) || slices.ContainsFunc(a.meant(name), func(m string) bool { return slices.Contains(known, m) }) {
 		return ""
 	}
-	return nearest.Of(name, known)
+	near := nearest.Of(name, known)
+	if theirs := dialect.Ours(name); len(theirs) > 0 && !slices.Contains(theirs, near) {
+		return "" // another agent's tool, of which coder has another
+	}
+	return near
 }
 
 // inOurNames returns this run's rules with coder's names for the tools.
-func (a *App) inOurNames(specs []rule.Spec) (all []rule.Spec) {
+func (a *safety) inOurNames(specs []rule.Spec) (all []rule.Spec) {
 	for _, s := range specs {
 		names := []string{s.Tool}
 		if !isPattern(s.Tool) {
@@ -283,7 +314,7 @@ func isPattern(name string) bool {
 }
 
 // meant returns the tools that a name in a rule means, ignoring case, also by another agent's name.
-func (a *App) meant(name string) []string {
+func (a *safety) meant(name string) []string {
 	if ours := dialect.Inward(name); ours != nil {
 		return ours
 	}
@@ -299,7 +330,7 @@ func (a *App) meant(name string) []string {
 }
 
 // knownNames returns the names of tools and classes that can have rules.
-func (a *App) knownNames() []string {
+func (a *safety) knownNames() []string {
 	known := append(tool.Names(), "default", "note", "external_directory")
 	for s := range a.set.Specs() {
 		known = append(known, s.Name)

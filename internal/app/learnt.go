@@ -31,7 +31,7 @@ type modelHabits struct {
 // learntFor is how long learned data is valid: servers change.
 const learntFor = 30 * 24 * time.Hour
 
-func (a *App) learnt() *learnt {
+func (a *Models) learnt() *learnt {
 	c := a.endpoint()
 	l := &learnt{endpoint: c.Kind + " " + c.Address(), now: a.Env.Now}
 	if !a.scripted() {

@@ -10,7 +10,7 @@ import (
 )
 
 // Priced returns a model's usage with its cost, if known.
-func (a *App) Priced(model string, u chat.Usage) chat.Usage { return a.newMeter().Priced(model, u) }
+func (a *Models) Priced(model string, u chat.Usage) chat.Usage { return a.newMeter().Priced(model, u) }
 
 // Ledger returns what filled a session's window up to one of
 // its records, with its cost; zero means the last record.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/prompt"
@@ -20,13 +21,20 @@ import (
 	"coder/internal/authored/usercommand"
 	"coder/internal/host/repofile"
 	"coder/internal/policy"
-	"coder/internal/policy/judge"
 	"coder/internal/policy/rule"
 	"coder/internal/policy/trust"
 	"coder/internal/slash"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
+
+// Authored is what users, projects and plugins wrote for the model: rules, skills, commands, agents and the memory.
+type Authored struct {
+	*Extensions
+	told        map[string]bool        // messages shown once
+	lib         *library               // once needed
+	memoryIndex atomic.Pointer[string] // nil: not read yet
+}
 
 // library is the skills and commands that the user and the project wrote.
 type library struct {
@@ -37,7 +45,7 @@ type library struct {
 }
 
 // library returns the workspace's skills and commands. It reads them on first use, and reports problems once.
-func (a *App) library() *library {
+func (a *Authored) library() *library {
 	if a.lib != nil {
 		return a.lib
 	}
@@ -66,7 +74,7 @@ func (a *App) library() *library {
 
 // claudeRoots returns the folders of one kind that Claude Code
 // also reads: a trusted project's, and the user's own.
-func (a *App) claudeRoots(kind string) (roots []frontmatter.Root) {
+func (a *Authored) claudeRoots(kind string) (roots []frontmatter.Root) {
 	if shown := ".claude/" + kind; a.Trusted == trust.Trusted {
 		roots = append(roots, frontmatter.Root{Path: shown, Files: repofile.Below(a.Root).Sub(shown)})
 	}
@@ -78,7 +86,7 @@ func (a *App) claudeRoots(kind string) (roots []frontmatter.Root) {
 }
 
 // tellHidden reports custom commands that have a built-in command's name.
-func (a *App) tellHidden(own []slash.Command) {
+func (a *Authored) tellHidden(own []slash.Command) {
 	l := a.library()
 	if l.hidden {
 		return
@@ -94,7 +102,7 @@ func (a *App) tellHidden(own []slash.Command) {
 
 // skillRoots returns the folders of skills in order of precedence:
 // the project's, the configured ones, the user's own, the plugins'.
-func (a *App) skillRoots() []skills.Root {
+func (a *Authored) skillRoots() []skills.Root {
 	var roots []skills.Root
 	seen := make(map[string]bool)
 	add := func(shown, dir string) {
@@ -127,7 +135,7 @@ func (a *App) skillRoots() []skills.Root {
 
 // folder returns a folder of custom files: a folder in the
 // workspace is the repository's, any other is the user's own.
-func (a *App) folder(dir string) fs.FS {
+func (a *Authored) folder(dir string) fs.FS {
 	if rel, err := filepath.Rel(a.Root, dir); err == nil && filepath.IsLocal(rel) {
 		return repofile.Below(a.Root).Sub(rel)
 	}
@@ -135,14 +143,14 @@ func (a *App) folder(dir string) fs.FS {
 }
 
 // sessionLibrary is the library as a session uses it.
-func (a *App) sessionLibrary(t *toolkit) *orchestrator.Library {
-	l := a.library()
+func (a *Session) sessionLibrary() *orchestrator.Library {
+	l, t := a.library(), a.kit
 	lib := &orchestrator.Library{
 		Files: t.project.ws, Commands: l.commands, Skills: l.skills, Models: a.Config.Provider.Models,
 		Exists: func(path string) bool { _, err := os.Lstat(path); return err == nil },
 		Offers: func(c usercommand.Command, tool string) bool { return namesTool(a.allowedBy(c), tool) },
 	}
-	lib.Attach = a.attachments(t)
+	lib.Attach = a.attachments()
 	if a.Recorded != nil {
 		lib.Prompts, lib.Resources = a.Recorded, a.Recorded.resources()
 	} else if t.mcp != nil {
@@ -151,10 +159,11 @@ func (a *App) sessionLibrary(t *toolkit) *orchestrator.Library {
 	return lib
 }
 
-// inCommands returns j combined with the running command's header. It denies tools that
+// inCommands returns the judge combined with the running command's header. It denies tools that
 // the header does not name. If the command is the user's own, tools it names need no
 // approval if only the mode requires it; a project's command can only exclude tools.
-func (a *App) inCommands(j *judge.Judge) policy.Policy {
+func (a *Session) inCommands() policy.Policy {
+	j := a.judge
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		cmd, ok := orchestrator.CommandOf(ctx)
 		if !ok || len(cmd.AllowedTools) == 0 {
@@ -173,7 +182,7 @@ func (a *App) inCommands(j *judge.Judge) policy.Policy {
 }
 
 // allowedBy returns the tools in a command's header, by coder's names. It ignores unreadable entries.
-func (a *App) allowedBy(c usercommand.Command) (specs []rule.Spec) {
+func (a *Session) allowedBy(c usercommand.Command) (specs []rule.Spec) {
 	for _, word := range c.AllowedTools {
 		list, err := rule.ParseSpecs(word)
 		if err != nil {
@@ -201,7 +210,7 @@ var ownRules = []string{".gemini/GEMINI.md", ".codex/AGENTS.md", ".claude/CLAUDE
 
 // rules reads the rules that the user and the project wrote
 // for the model. It skips an unusable file with a warning.
-func (a *App) rules() *rulefile.Book {
+func (a *Authored) rules() *rulefile.Book {
 	find := rulefile.Finder{
 		Read:     a.readRules,
 		Exists:   func(path string) bool { _, err := os.Lstat(path); return err == nil },
@@ -232,7 +241,7 @@ func (a *App) rules() *rulefile.Book {
 }
 
 // rulesFor returns a function for the rules in book that apply to a file in the workspace.
-func (a *App) rulesFor(book *rulefile.Book) func(file string) []rulefile.Rule {
+func (a *Authored) rulesFor(book *rulefile.Book) func(file string) []rulefile.Rule {
 	return func(file string) []rulefile.Rule {
 		rules, bad := book.For(a.resolve(file))
 		for _, err := range bad {
@@ -264,7 +273,7 @@ func ruleNames(root, dir string) (names []string) {
 
 // excludedRules returns a function that reports whether the setting
 // instructions excludes a file: with a pattern that begins with "!".
-func (a *App) excludedRules() func(path string) bool {
+func (a *Authored) excludedRules() func(path string) bool {
 	var patterns []string
 	for _, pattern := range a.Config.Instructions {
 		if pattern, found := strings.CutPrefix(pattern, "!"); found {
@@ -283,7 +292,7 @@ const maxInstructions = 50
 
 // instructions returns the rules that the settings name in addition
 // to those found. They come last, so that they are cut last.
-func (a *App) instructions(find rulefile.Finder, found []rulefile.Rule) (rules []rulefile.Rule) {
+func (a *Authored) instructions(find rulefile.Finder, found []rulefile.Rule) (rules []rulefile.Rule) {
 	for _, pattern := range a.Config.Instructions {
 		if strings.HasPrefix(pattern, "!") {
 			continue
@@ -316,7 +325,7 @@ func (a *App) instructions(find rulefile.Finder, found []rulefile.Rule) (rules [
 }
 
 // expand lists the files that match a pattern in the settings.
-func (a *App) expand(pattern string) (files []string) {
+func (a *Authored) expand(pattern string) (files []string) {
 	at := a.resolve(pattern)
 	if _, err := os.Lstat(at); err == nil {
 		return []string{at}
@@ -334,7 +343,7 @@ func (a *App) expand(pattern string) (files []string) {
 }
 
 // readRules reads a rules file up to the usable size.
-func (a *App) readRules(root, path string) (text []byte, err error) {
+func (a *Authored) readRules(root, path string) (text []byte, err error) {
 	var more bool
 	if root == "" {
 		text, more, err = repofile.OwnHead(path, prompt.RulesLimit)
@@ -351,7 +360,7 @@ func (a *App) readRules(root, path string) (text []byte, err error) {
 }
 
 // ignored warns that a file is not used, and why.
-func (a *App) ignored(err error) {
+func (a *Authored) ignored(err error) {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		a.warn(fmt.Sprintf("%s is ignored: %s", p.Path, p.Err))
 		return

@@ -17,12 +17,12 @@ const (
 )
 
 // lastListed returns the models that an endpoint listed last.
-func (a *App) lastListed(c config.Provider) []string {
+func (a *Models) lastListed(c config.Provider) []string {
 	return slices.Clone(a.lists.of(a.remembers(listsFile), address(c)))
 }
 
 // keepList stores an endpoint's list of models.
-func (a *App) keepList(c config.Provider, models []transport.Model) {
+func (a *Models) keepList(c config.Provider, models []transport.Model) {
 	var names []string
 	for _, m := range models[:min(len(models), mostModels)] {
 		names = append(names, m.Name)
@@ -38,10 +38,10 @@ func (a *App) keepList(c config.Provider, models []transport.Model) {
 func address(c config.Provider) string { return strings.TrimSpace(modelAt(c.BaseURL, "")) }
 
 // Favourites returns the models in the settings (provider.models).
-func (a *App) Favourites() []string { return a.endpoint().Models }
+func (a *Models) Favourites() []string { return a.endpoint().Models }
 
 // Scripted reports whether a script plays the model.
-func (a *App) Scripted() bool { return a.scripted() }
+func (a *Models) Scripted() bool { return a.scripted() }
 
 // Profiles returns the names of the profiles in the settings.
-func (a *App) Profiles() []string { return slices.Sorted(maps.Keys(a.Config.Profiles)) }
+func (a *Models) Profiles() []string { return slices.Sorted(maps.Keys(a.Config.Profiles)) }

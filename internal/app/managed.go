@@ -92,7 +92,7 @@ func fits(pattern, text string) bool {
 
 // allowedMode returns the initial mode, and the modes that managed settings do not allow. If they do not
 // allow the mode of the settings, it returns a stricter one; a mode from the command line is refused instead.
-func (a *App) allowedMode(wanted string) (start string, barred []string, err error) {
+func (a *Site) allowedMode(wanted string) (start string, barred []string, err error) {
 	strictest := []string{mode.Yolo, mode.AutoEdit, mode.Build, mode.Default, mode.Plan}
 	barred = slices.DeleteFunc(slices.Clone(strictest), func(name string) bool { return a.allowsMode(name) == nil })
 	refused := a.allowsMode(wanted)
@@ -109,7 +109,7 @@ func (a *App) allowedMode(wanted string) (start string, barred []string, err err
 }
 
 // denied returns the calls that managed settings deny.
-func (a *App) denied() (specs []rule.Spec, err error) {
+func (a *Site) denied() (specs []rule.Spec, err error) {
 	for _, l := range a.Report.Limits {
 		for _, text := range l.Deny {
 			list, err := rule.ParseSpecs(text)
@@ -144,7 +144,7 @@ func (s *Settings) daily() (usd float64, tokens int, from config.Origin) {
 }
 
 // checkKept rejects a run that saves nothing if managed settings need its record.
-func (a *App) checkKept() error {
+func (a *Site) checkKept() error {
 	usd, tokens, _ := a.daily()
 	if a.Options.Ephemeral && (a.KeepDays() > 0 || usd > 0 || tokens > 0) {
 		return configf("--no-session-persistence is not allowed by managed settings: they keep or count sessions")
@@ -177,14 +177,14 @@ func (s *Settings) locked(key, value string) error {
 // limited sends requests only to models that managed settings allow, and only within the day's budget.
 type limited struct {
 	provider.Provider
-	app   *App
-	meter *meter.Meter
+	models *Models
+	meter  *meter.Meter
 }
 
 func (l limited) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
-	err := l.app.allowsModel(req.Model)
+	err := l.models.allowsModel(req.Model)
 	if err == nil {
-		err = l.app.spending.check(ctx, l.app, l.meter)
+		err = l.models.spending.check(ctx, l.models, l.meter)
 	}
 	if err != nil {
 		return func(yield func(provider.Delta, error) bool) { yield(nil, err) }
@@ -205,7 +205,7 @@ const recount = time.Minute
 
 // check returns an error if the day's budget is used up. It counts
 // recorded usage, so the last request may exceed the budget.
-func (s *spending) check(ctx context.Context, a *App, m *meter.Meter) error {
+func (s *spending) check(ctx context.Context, a *Models, m *meter.Meter) error {
 	usd, tokens, from := a.daily()
 	if usd == 0 && tokens == 0 {
 		return nil

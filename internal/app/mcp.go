@@ -44,7 +44,7 @@ const (
 // readMCP reads the MCP servers in order of precedence: the user's settings, the command line,
 // the driver, plugins, and a trusted project. The first server gets its name, and all names
 // similar to it, even if it is unusable: so no other server can replace the one that rules mean.
-func (a *App) readMCP() error {
+func (a *Extensions) readMCP() error {
 	r := mcpReader{a, make(map[string]string)}
 	if !a.Options.StrictMCP {
 		r.configured(false)
@@ -73,7 +73,7 @@ func (a *App) readMCP() error {
 
 // mcpReader collects MCP servers from their sources.
 type mcpReader struct {
-	*App
+	*Extensions
 	taken map[string]string // names by comparison key
 }
 
@@ -191,18 +191,22 @@ func (r mcpReader) project() {
 }
 
 // mcpHost returns the host for a session's MCP servers, or nil if there are none.
-func (a *App) mcpHost(t *toolkit) *mcp.Host {
+func (a *Session) mcpHost(t *toolkit) *mcp.Host {
 	if len(a.mcpServers) == 0 {
 		return nil
 	}
-	a.mcp = a.newMCPHost(t.work, slices.Clone(a.mcpServers), t.confiner, false, func(name string) bool { _, taken := t.set.Lookup(name); return taken })
-	return a.mcp
+	taken := func(name string) bool { _, taken := t.set.Lookup(name); return taken }
+	return a.newMCPHost(t.work, slices.Clone(a.mcpServers), a.confiner, taken, a.sample)
 }
 
-func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *confine.Confiner, trial bool, taken func(string) bool) *mcp.Host {
+// newMCPHost returns a host for MCP servers. Without a session, sample is nil: the host only tries the servers.
+func (a *Workspace) newMCPHost(
+	ctx context.Context, servers []mcp.Server, confiner *confine.Confiner, taken func(string) bool,
+	sample func(context.Context, mcp.Sampling) (mcp.Sampled, error),
+) *mcp.Host {
 	return mcp.New(mcp.Options{
-		Servers: servers, Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.sees(), Attended: a.Options.Attended, Trial: trial,
-		Sample: a.sample, Logins: a.mcpLogins(), Relay: a.Options.Driver.Relay, Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, Patience: a.Env.Patience, Taken: taken,
+		Servers: servers, Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.sees(), Attended: a.Options.Attended, Trial: sample == nil,
+		Sample: sample, Logins: a.mcpLogins(), Relay: a.Options.Driver.Relay, Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, Patience: a.Env.Patience, Taken: taken,
 		Watch: confiner.Watch,
 		Confine: func(cmd *program.Cmd, s mcp.Server) error {
 			if s.Unconfined {
@@ -217,16 +221,21 @@ func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *co
 }
 
 // MCPServers returns the workspace's MCP servers.
-func (a *App) MCPServers() []mcp.Server { return a.mcpServers }
+func (a *Extensions) MCPServers() []mcp.Server { return a.mcpServers }
 
 // MCPLeftOut returns the skipped MCP servers, and why.
-func (a *App) MCPLeftOut() []mcp.Status { return a.mcpLeft }
+func (a *Extensions) MCPLeftOut() []mcp.Status { return a.mcpLeft }
 
-// MCPStatus returns the servers' states. It starts none.
-func (a *App) MCPStatus() (all []mcp.Status) {
-	if a.mcp != nil {
-		return a.mcp.Status()
+// MCPStatus returns the states of the session's servers.
+func (a *Session) MCPStatus() []mcp.Status {
+	if a.kit.mcp == nil {
+		return nil
 	}
+	return a.kit.mcp.Status()
+}
+
+// MCPStatus returns the servers' states without a session: it starts none.
+func (a *Extensions) MCPStatus() (all []mcp.Status) {
 	for _, s := range a.mcpServers {
 		state := mcp.Waiting
 		if s.Disabled {
@@ -244,7 +253,7 @@ func (a *App) TryMCP(ctx context.Context, s mcp.Server) (mcp.Status, error) {
 		return mcp.Status{}, err
 	}
 	s.Disabled = false
-	h := a.newMCPHost(ctx, []mcp.Server{s}, confiner, true, nil)
+	h := a.newMCPHost(ctx, []mcp.Server{s}, confiner, nil, nil)
 	h.Settle(ctx, mcpTestPatience)
 	status := h.Status()[0]
 	return status, errors.Join(h.Close(), done())
@@ -258,7 +267,7 @@ const (
 
 // ChangeMCP adds an MCP server to a file, or removes it if settings are
 // nil, and leaves the rest of the file unchanged. It returns the file.
-func (a *App) ChangeMCP(scope, name string, settings json.RawMessage) (file string, err error) {
+func (a *Site) ChangeMCP(scope, name string, settings json.RawMessage) (file string, err error) {
 	file = filepath.Join(a.Home, "config.json")
 	read := func() ([]byte, error) { return repofile.Own(file, maxMCPFile) }
 	mode := fs.FileMode(0o600)
@@ -292,7 +301,8 @@ func (a *App) ChangeMCP(scope, name string, settings json.RawMessage) (file stri
 
 // later returns a function that adds the tools of MCP servers to a turn's. It starts
 // the servers with the first request. A non-interactive run waits for them once.
-func (a *App) later(t *toolkit) func(context.Context, tool.Set, []chat.ToolCall) tool.Set {
+func (a *Session) later() func(context.Context, tool.Set, []chat.ToolCall) tool.Set {
+	t := a.kit
 	if t.mcp == nil {
 		return nil
 	}
@@ -345,18 +355,19 @@ func mcpResources(h *mcp.Host) *orchestrator.Resources {
 }
 
 // NamedResources returns the names of MCP servers' resources that begin with word.
-func (a *App) NamedResources(word string) (names []string) {
-	if a.mcp == nil {
+func (a *Session) NamedResources(word string) (names []string) {
+	host := a.kit.mcp
+	if host == nil {
 		return nil
 	}
 	for _, s := range a.mcpServers {
 		if strings.HasPrefix(word, s.Name+":") {
-			a.mcp.Start()
+			host.Start()
 		} else if strings.HasPrefix(s.Name+":", word) && word != "" && !s.Disabled {
 			names = append(names, s.Name+":")
 		}
 	}
-	for _, r := range a.mcp.Resources() {
+	for _, r := range host.Resources() {
 		if name := r.Server + ":" + r.URI; strings.HasPrefix(name, word) && strings.Contains(word, ":") {
 			names = append(names, name)
 		}
@@ -365,7 +376,7 @@ func (a *App) NamedResources(word string) (names []string) {
 }
 
 // sample runs a request to the model for an MCP server.
-func (a *App) sample(ctx context.Context, s mcp.Sampling) (said mcp.Sampled, err error) {
+func (a *Session) sample(ctx context.Context, s mcp.Sampling) (said mcp.Sampled, err error) {
 	said.Model = a.ModelName()
 	spend := func(model string, u chat.Usage) {
 		said.Spent = append(said.Spent, event.Spent{Model: cmp.Or(model, said.Model), Usage: u, For: event.ForServer})
@@ -394,7 +405,7 @@ func (t *toolkit) tools() tool.Set {
 }
 
 // mcpSecrets returns the secrets in the settings of MCP servers.
-func (a *App) mcpSecrets() (keys []string) {
+func (a *Extensions) mcpSecrets() (keys []string) {
 	for _, s := range a.mcpServers {
 		for _, given := range []map[string]string{s.Env, s.Headers} {
 			for name, value := range given {

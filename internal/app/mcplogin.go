@@ -27,7 +27,7 @@ const (
 type logins struct{ dir string }
 
 // mcpLogins returns the store of logins, or nil without a home folder.
-func (a *App) mcpLogins() mcp.Logins {
+func (a *Site) mcpLogins() mcp.Logins {
 	if a.Home == "" {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (l logins) Save(address string, login json.RawMessage) error {
 }
 
 // browse opens an address in the user's browser, if there is one, without waiting.
-func (a *App) browse(address string) {
+func (a *Site) browse(address string) {
 	words := strings.Fields(a.Env.Getenv("BROWSER"))
 	switch {
 	case len(words) > 0:
@@ -82,11 +82,12 @@ func (a *App) browse(address string) {
 // LoginMCP logs in to an MCP server on the web. show gets the address that opens in
 // the browser; pasted, which may be nil, receives the address to which that led.
 func (a *App) LoginMCP(ctx context.Context, name string, show func(address string), pasted <-chan string) error {
-	h := a.mcp
-	if h == nil {
-		h = a.newMCPHost(ctx, a.mcpServers, nil, true, nil)
-		defer h.Close()
-	}
+	h := a.newMCPHost(ctx, a.mcpServers, nil, nil, nil)
+	defer h.Close()
+	return a.login(ctx, h, name, show, pasted)
+}
+
+func (a *Site) login(ctx context.Context, h *mcp.Host, name string, show func(address string), pasted <-chan string) error {
 	err := h.Authorise(ctx, name, func(address string) { show(address); a.browse(address) }, pasted)
 	if err != nil && ctx.Err() == nil {
 		return inputf("MCP server %s: %v", oneLine(name), err)
@@ -95,16 +96,16 @@ func (a *App) LoginMCP(ctx context.Context, name string, show func(address strin
 }
 
 // loginMCP is LoginMCP for a session, where the user cannot paste.
-func (a *App) loginMCP(ctx context.Context, name string, show func(address string)) error {
-	return a.LoginMCP(ctx, name, show, nil)
+func (a *Session) loginMCP(ctx context.Context, name string, show func(address string)) error {
+	if a.kit.mcp == nil {
+		return a.LoginMCP(ctx, name, show, nil)
+	}
+	return a.login(ctx, a.kit.mcp, name, show, nil)
 }
 
 // LogoutMCP deletes a login. It reports whether there was one.
 func (a *App) LogoutMCP(ctx context.Context, name string) (bool, error) {
-	h := a.mcp
-	if h == nil {
-		h = a.newMCPHost(ctx, a.mcpServers, nil, true, nil)
-		defer h.Close()
-	}
+	h := a.newMCPHost(ctx, a.mcpServers, nil, nil, nil)
+	defer h.Close()
 	return h.Forget(name)
 }

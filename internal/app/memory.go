@@ -34,7 +34,7 @@ import (
 const memoryIntro = "What earlier sessions had to remember. […] marks an entry with more text, which the memory tool reads.\n\n"
 
 // memories returns the entries in a trusted project's memory and in the user's own.
-func (a *App) memories() ([]notes.Entry, []frontmatter.Warning) {
+func (a *Authored) memories() ([]notes.Entry, []frontmatter.Warning) {
 	var project, own frontmatter.Root
 	if a.Trusted == trust.Trusted {
 		project = frontmatter.Root{Path: memory.Dir, Files: repofile.Below(a.Root).Sub(memory.Dir)}
@@ -46,7 +46,7 @@ func (a *App) memories() ([]notes.Entry, []frontmatter.Warning) {
 }
 
 // ownMemory returns the folder of the user's own entries, or "" without a home folder.
-func (a *App) ownMemory() string {
+func (a *Authored) ownMemory() string {
 	home, _ := a.homes()
 	if home == "" {
 		return ""
@@ -56,7 +56,7 @@ func (a *App) ownMemory() string {
 
 // remembered returns the memory's index as a rule. It reads
 // the memory once, and again after the user changes it.
-func (a *App) remembered() []rulefile.Rule {
+func (a *Authored) remembered() []rulefile.Rule {
 	if text := a.memoryIndex.Load(); text != nil {
 		return memoryAsRule(*text)
 	}
@@ -80,7 +80,7 @@ func memoryAsRule(index string) []rulefile.Rule {
 func (a *App) memoryTool(ws *workspace.Workspace) memory.Options {
 	o := memory.Options{
 		Workspace: ws, Entries: func() []notes.Entry { all, _ := a.memories(); return all },
-		Secret: func(text string) bool { return secret.Marked(text) || a.keys.conceals(a).Text(text) != text },
+		Secret: func(text string) bool { return secret.Marked(text) || a.conceals().Text(text) != text },
 	}
 	if a.Trusted != trust.Trusted {
 		o.Closed = "the memory of this folder is not used: the user does not trust the folder"
@@ -90,7 +90,7 @@ func (a *App) memoryTool(ws *workspace.Workspace) memory.Options {
 
 // offersMemory reports whether the memory is useful to the model: the
 // user can approve entries, or an entry has more text than its line.
-func (a *App) offersMemory() bool {
+func (a *Authored) offersMemory() bool {
 	if a.Options.Attended && a.Trusted == trust.Trusted {
 		return true
 	}
@@ -100,7 +100,7 @@ func (a *App) offersMemory() bool {
 
 // asksAboutMemory returns p, but asks about every call that would write
 // a memory entry, in every mode: only the user decides what to remember.
-func (a *App) asksAboutMemory(p policy.Policy) policy.Policy {
+func (a *Authored) asksAboutMemory(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := p.Judge(ctx, c)
 		if err == nil && o.Verdict != policy.Deny && a.writesMemory(c.Plan) {
@@ -115,7 +115,7 @@ func (a *App) asksAboutMemory(p policy.Policy) policy.Policy {
 }
 
 // writesMemory reports whether a call writes to a memory folder.
-func (a *App) writesMemory(plan tool.Plan) bool {
+func (a *Authored) writesMemory(plan tool.Plan) bool {
 	inside := func(file string) bool {
 		at := a.resolve(file)
 		for _, dir := range []string{filepath.Join(a.Root, memory.Dir), a.ownMemory()} {
@@ -132,17 +132,14 @@ func (a *App) writesMemory(plan tool.Plan) bool {
 }
 
 // memoryFor is the memory for commands.
-type memoryFor struct {
-	app *App
-	kit *toolkit
-}
+type memoryFor struct{ *Session }
 
 // Entries returns the memory's entries, and warnings about other files.
-func (m memoryFor) Entries() ([]notes.Entry, []frontmatter.Warning) { return m.app.memories() }
+func (m memoryFor) Entries() ([]notes.Entry, []frontmatter.Warning) { return m.memories() }
 
 // Remember writes an entry that the user typed, for the project or for all projects.
 func (m memoryFor) Remember(ctx context.Context, c undo.Call, text string, own bool) (display.Diff, error) {
-	o := m.app.memoryTool(m.kit.project.ws)
+	o := m.memoryTool(m.kit.project.ws)
 	if !own {
 		change, err := o.Change("", text)
 		if err != nil {
@@ -151,28 +148,28 @@ func (m memoryFor) Remember(ctx context.Context, c undo.Call, text string, own b
 		return change.Diff(), m.write(ctx, c, change)
 	}
 	name, err := o.Check("", text)
-	if err == nil && m.app.Home == "" {
+	if err == nil && m.Home == "" {
 		err = errors.New("nothing is saved without a home folder")
 	}
 	if err != nil {
 		return display.Diff{}, err
 	}
-	at := filepath.Join(m.app.ownMemory(), name+".md")
+	at := filepath.Join(m.ownMemory(), name+".md")
 	change := memory.Change{Name: name, At: at, Text: []byte(strings.TrimSpace(text) + "\n")}
 	err = errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), atomicfile.Write(at, change.Text, 0o600))
-	m.app.memoryIndex.Store(nil)
+	m.memoryIndex.Store(nil)
 	return change.Diff(), err
 }
 
 // Forget removes an entry.
 func (m memoryFor) Forget(ctx context.Context, c undo.Call, e notes.Entry) (diff display.Diff, err error) {
-	defer m.app.memoryIndex.Store(nil)
+	defer m.memoryIndex.Store(nil)
 	if e.Own {
 		diff.Unified, diff.Added, diff.Deleted = patch.Unified(e.Path, []byte(e.Text+"\n"), nil)
 		return diff, os.Remove(filepath.FromSlash(e.Path))
 	}
 	change := memory.Change{Name: e.Name, At: e.Path}
-	if change.Old, err = m.app.memoryTool(m.kit.project.ws).Old(e.Path); err != nil {
+	if change.Old, err = m.memoryTool(m.kit.project.ws).Old(e.Path); err != nil {
 		return diff, err
 	}
 	return change.Diff(), m.write(ctx, c, change)
@@ -181,8 +178,8 @@ func (m memoryFor) Forget(ctx context.Context, c undo.Call, e notes.Entry) (diff
 // write changes the project's memory. It records the change as
 // a call, so that undo reverts it and why explains it.
 func (m memoryFor) write(ctx context.Context, c undo.Call, change memory.Change) (err error) {
-	defer m.app.memoryIndex.Store(nil)
-	id, now := c.NewID(), m.app.Env.Now
+	defer m.memoryIndex.Store(nil)
+	id, now := c.NewID(), m.Env.Now
 	effects := []tool.Effect{{Kind: tool.Write, Target: change.At}}
 	var kept tool.Kept
 	if m.kit.keeper != nil {
@@ -213,16 +210,16 @@ func (m memoryFor) write(ctx context.Context, c undo.Call, change memory.Change)
 
 // Edit opens an entry in the user's editor.
 func (m memoryFor) Edit(ctx context.Context, e notes.Entry) error {
-	at := m.app.resolve(filepath.FromSlash(e.Path))
+	at := m.resolve(filepath.FromSlash(e.Path))
 	lend := tool.TerminalOf(tool.WithTerminal(ctx))
 	if lend == nil {
 		return fmt.Errorf("an editor needs a terminal; the file is %s", at)
 	}
-	defer m.app.memoryIndex.Store(nil)
-	words := strings.Fields(cmp.Or(m.app.Env.Getenv("VISUAL"), m.app.Env.Getenv("EDITOR"), "vi"))
+	defer m.memoryIndex.Store(nil)
+	words := strings.Fields(cmp.Or(m.Env.Getenv("VISUAL"), m.Env.Getenv("EDITOR"), "vi"))
 	return lend(ctx, func(terminal *os.File) error {
-		cmd := m.app.Door().Command(ctx, words[0], append(words[1:], at)...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = terminal, terminal, terminal, m.app.Root
+		cmd := m.Door().Command(ctx, words[0], append(words[1:], at)...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = terminal, terminal, terminal, m.Root
 		return cmd.Run()
 	})
 }

@@ -33,9 +33,30 @@ import (
 	"coder/internal/model/transport"
 )
 
+// Models are the models at the endpoint in use: what is known of them, what they cost, and how to ask them.
+type Models struct {
+	*Archive
+	// Play, if set, replaces the configured model.
+	Play provider.Provider
+
+	chosen   atomic.Pointer[string]        // the model chosen with /model
+	effort   atomic.Pointer[string]        // reasoning effort set by the driver
+	switched atomic.Pointer[config.Config] // the settings of the profile chosen with /model
+	windows  remembered[heardWindow]       // of models, by the word of their servers
+	lists    remembered[[]string]          // of models, by the word of their servers
+	beside   provider.Beside               // additional requests to servers in the current session
+	blind    provider.Blind                // models that rejected images
+	spending spending                      // the user's usage today, if managed settings limit it
+	// asked caches the names of the models at an endpoint, for completion.
+	asked struct {
+		of    string
+		names []string
+	}
+}
+
 // Provider returns the model's provider: the script if there is one, otherwise the configured
 // endpoint, with retries and the selected way of calling tools. m counts the cost.
-func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
+func (a *Models) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	c := a.endpoint()
 	switch {
 	case a.Play != nil:
@@ -71,8 +92,8 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	return provider.Fallback(p, c.FallbackModels...), nil
 }
 
-// CheckProvider returns an error if [App.Provider] would fail.
-func (a *App) CheckProvider() error {
+// CheckProvider returns an error if [Models.Provider] would fail.
+func (a *Models) CheckProvider() error {
 	_, err := a.Provider(a.newMeter())
 	return err
 }
@@ -82,7 +103,7 @@ const maxNamedFile = 64 << 20
 
 // readScript reads the script that plays the model. A relative
 // path is relative to the working directory, not to the workspace.
-func (a *App) readScript() (provider.Provider, error) {
+func (a *Models) readScript() (provider.Provider, error) {
 	path := a.Options.Script
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(a.Env.Dir, path)
@@ -106,10 +127,10 @@ type wire interface {
 }
 
 // client returns a client for the endpoint in use.
-func (a *App) client() (wire, error) { return a.clientOf(a.endpoint()) }
+func (a *Models) client() (wire, error) { return a.clientOf(a.endpoint()) }
 
 // clientOf returns a client for an endpoint.
-func (a *App) clientOf(c config.Provider) (wire, error) {
+func (a *Models) clientOf(c config.Provider) (wire, error) {
 	if err := a.allowsEndpoint(c.BaseURL); err != nil {
 		return nil, err
 	}
@@ -151,7 +172,7 @@ func (a *App) clientOf(c config.Provider) (wire, error) {
 }
 
 // idleTimes returns how long to wait for a reply: in silence, and without progress.
-func (a *App) idleTimes(c config.Provider) (silence, progress time.Duration, err error) {
+func (a *Models) idleTimes(c config.Provider) (silence, progress time.Duration, err error) {
 	silence = time.Duration(c.IdleTimeoutMS) * time.Millisecond
 	if progress, err = time.ParseDuration(c.IdleTimeout); err != nil || progress < 0 {
 		return 0, 0, configf("%s: provider.idle_timeout is not a duration such as 5m: %q", a.Report.Origin("provider.idle_timeout"), c.IdleTimeout)
@@ -168,10 +189,10 @@ func (a *App) idleTimes(c config.Provider) (silence, progress time.Duration, err
 	return silence, progress, nil
 }
 
-func (a *App) scripted() bool { return a.Options.Script != "" || a.Play != nil }
+func (a *Models) scripted() bool { return a.Options.Script != "" || a.Play != nil }
 
 // ModelName returns the name of the model in use.
-func (a *App) ModelName() string {
+func (a *Models) ModelName() string {
 	if name := a.chosen.Load(); name != nil {
 		return *name
 	}
@@ -183,7 +204,7 @@ func (a *App) ModelName() string {
 }
 
 // settings returns the current settings, including a model chosen in the session.
-func (a *App) settings() []config.Row {
+func (a *Models) settings() []config.Row {
 	rows := a.Report.Rows()
 	if name := a.chosen.Load(); name != nil {
 		i := slices.IndexFunc(rows, func(r config.Row) bool { return r.Key == "provider.model" })
@@ -194,13 +215,13 @@ func (a *App) settings() []config.Row {
 
 // ModelAssumed reports whether nobody chose the model and it is a vendor's usual one, although
 // the address is not the vendor's, such as a gateway's, which may not have that model.
-func (a *App) ModelAssumed() bool {
+func (a *Models) ModelAssumed() bool {
 	c := a.Config.Provider
 	return a.chosen.Load() == nil && a.Report.Origin("provider.model").Source == config.UsualModel && !slices.Contains(config.PresetNamed(c.Preset).Addresses, strings.TrimSuffix(c.BaseURL, "/"))
 }
 
 // endpoint returns the endpoint in use: the settings', or that of the profile chosen with /model.
-func (a *App) endpoint() config.Provider {
+func (a *Models) endpoint() config.Provider {
 	if c := a.switched.Load(); c != nil {
 		return c.Provider
 	}
@@ -218,7 +239,10 @@ func (l *live) Stream(ctx context.Context, req provider.Request) iter.Seq2[provi
 }
 
 // models are the available models, for /model.
-type models struct{ *App }
+type models struct {
+	*Models
+	live *live
+}
 
 // Switch changes the model from the next turn on, and tries to save it for later sessions. notice
 // says why later sessions may not use it. A profile's name selects its endpoint and model.
@@ -251,7 +275,7 @@ func (a models) Switch(ctx context.Context, name string, force bool) (notice str
 
 // doubt returns an error if the endpoint lists its models without this one and the
 // settings do not name it either. unasked is why the endpoint could not be asked.
-func (a models) doubt(ctx context.Context, name string) (unasked, err error) {
+func (a *Models) doubt(ctx context.Context, name string) (unasked, err error) {
 	if a.named(name) {
 		return nil, nil
 	}
@@ -270,7 +294,7 @@ func (a models) doubt(ctx context.Context, name string) (unasked, err error) {
 }
 
 // named reports whether the settings of the endpoint in use name a model.
-func (a *App) named(name string) bool {
+func (a *Models) named(name string) bool {
 	c := a.endpoint()
 	_, described := c.ModelInfo[name]
 	return described || slices.Contains(slices.Concat(c.Models, c.FallbackModels), name)
@@ -278,7 +302,7 @@ func (a *App) named(name string) bool {
 
 // unlisted reports whether a model is missing from an endpoint's list, and returns the most
 // similar one. With an empty list, no model is missing; nor are those that the settings name.
-func (a *App) unlisted(name string, list []transport.Model) (near string, missing bool) {
+func (a *Models) unlisted(name string, list []transport.Model) (near string, missing bool) {
 	var names []string
 	for _, m := range list {
 		names = append(names, m.Name)
@@ -291,16 +315,16 @@ func (a *App) unlisted(name string, list []transport.Model) (near string, missin
 
 // Takes returns an error if the endpoint in use does not have
 // a model, or nil if it has it or does not list its models.
-func (a *App) Takes(ctx context.Context, name string) error {
+func (a *Models) Takes(ctx context.Context, name string) error {
 	if a.scripted() || a.endpoint().BaseURL == "" {
 		return errors.New("no endpoint could offer it")
 	}
-	_, err := models{a}.doubt(ctx, name)
+	_, err := a.doubt(ctx, name)
 	return err
 }
 
 // switchProfile switches to a profile's endpoint and model. If they are unusable, nothing changes.
-func (a *App) switchProfile(name string) error {
+func (a models) switchProfile(name string) error {
 	o := a.Options
 	o.Profile, o.Provider, o.Model = name, "", ""
 	s, err := Load(a.Env, o)
@@ -322,7 +346,7 @@ func (a *App) switchProfile(name string) error {
 
 // saveModel writes the model to the project's own settings and leaves the rest
 // unchanged. Trust in the project survives the change, because it is the user's.
-func (a *App) saveModel(name string) error {
+func (a *Models) saveModel(name string) error {
 	if a.Options.Ephemeral {
 		return errors.New("--no-session-persistence saves nothing")
 	}
@@ -337,7 +361,7 @@ const listTime = 5 * time.Second
 const mostModels = 200
 
 // offered returns the models that the endpoint lists.
-func (a *App) offered(ctx context.Context) ([]transport.Model, error) {
+func (a *Models) offered(ctx context.Context) ([]transport.Model, error) {
 	if a.scripted() || a.endpoint().BaseURL == "" {
 		return nil, nil
 	}
@@ -411,7 +435,7 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 
 // figures returns what is known about a model; the user's entries take
 // precedence. Unreadable entries were reported when the settings were checked.
-func (a *App) figures(name string) catalogue.Model {
+func (a *Models) figures(name string) catalogue.Model {
 	var own []catalogue.Model
 	for name, raw := range a.endpoint().ModelInfo {
 		var i modelInfo
@@ -432,7 +456,7 @@ func (a *App) figures(name string) catalogue.Model {
 }
 
 // price returns a model's price at an endpoint. The user's own server is free, unless they set a price.
-func (a *App) price(at config.Provider, model string) catalogue.Price {
+func (a *Models) price(at config.Provider, model string) catalogue.Price {
 	if _, own := a.endpoint().ModelInfo[model]; !own && config.PresetNamed(at.Preset).Local {
 		return catalogue.Price{Known: true}
 	}
@@ -440,7 +464,7 @@ func (a *App) price(at config.Provider, model string) catalogue.Price {
 }
 
 // sees reports whether the model accepts images: it is known to, or the user says so.
-func (a *App) sees() bool { return a.endpoint().Vision || a.figures(a.ModelName()).Vision }
+func (a *Models) sees() bool { return a.endpoint().Vision || a.figures(a.ModelName()).Vision }
 
 // modelInfo is an entry of provider.model_info.
 type modelInfo struct {
@@ -461,7 +485,7 @@ type modelInfo struct {
 }
 
 // checkModelInfo rejects unreadable entries.
-func (a *App) checkModelInfo() error {
+func (a *Site) checkModelInfo() error {
 	for name, raw := range a.Config.Provider.ModelInfo {
 		d := json.NewDecoder(strings.NewReader(string(raw)))
 		d.DisallowUnknownFields()

@@ -25,7 +25,7 @@ func TestModelsThatTheEndpointDoesNotHave(t *testing.T) {
 		"coder-lareg": "unknown model coder-lareg; did you mean coder-large? (/model coder-lareg force uses it anyway)",
 	} {
 		was := s.ModelName()
-		if _, err := (models{s.App}).Switch(t.Context(), name, false); err == nil || err.Error() != want || s.ModelName() != was {
+		if _, err := (models{Models: s.Models}).Switch(t.Context(), name, false); err == nil || err.Error() != want || s.ModelName() != was {
 			t.Errorf("%s: %v, and %s is in use", name, err, s.ModelName())
 		}
 	}
@@ -38,7 +38,7 @@ func TestModelsThatTheEndpointDoesNotHave(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("the endpoint was asked %d times", asked)
 	}
-	if _, err := (models{s.App}).Switch(t.Context(), "nosuch", true); err != nil || s.ModelName() != "nosuch" {
+	if _, err := (models{Models: s.Models}).Switch(t.Context(), "nosuch", true); err != nil || s.ModelName() != "nosuch" {
 		t.Errorf("by force: %v, and %s is in use", err, s.ModelName())
 	}
 	s.Config.Provider.BaseURL = "http://127.0.0.1:1/v1" // one that does not answer
@@ -73,7 +73,7 @@ func TestTheLastListOfAnEndpointIsRemembered(t *testing.T) {
 	if got := s.KnownModels(); len(got) != 3 {
 		t.Errorf("the next process knows of %q", got)
 	}
-	f := s.examineProvider(t.Context())
+	f := doctor{s.App}.examineProvider(t.Context())
 	if f.State != Noted || !strings.Contains(f.Do, "does not list this model") {
 		t.Errorf("of a model that is not on the list: %+v", f)
 	}

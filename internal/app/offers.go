@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"coder/internal/authored/skills"
+	"coder/internal/core/chat"
 	"coder/internal/policy/mode"
 	"coder/internal/tool"
 )
@@ -17,7 +18,7 @@ var everyday = []tool.Class{tool.ReadsFile, tool.ListsFolder, tool.FindsFiles, t
 
 // lean reports whether the model gets few tools with short descriptions: as configured, otherwise
 // if the window is known to be small. The user's limit on conversations does not matter.
-func (a *App) lean() bool {
+func (a *Models) lean() bool {
 	switch a.Config.Runtime.Tools {
 	case "lean":
 		return true
@@ -31,14 +32,16 @@ func (a *App) lean() bool {
 // unspoken returns a function that reports whether the model is not told
 // about a tool, which runs nevertheless: a tool that cannot work here,
 // and in lean mode every tool that is neither everyday nor the mode's.
-func (a *App) unspoken(t *toolkit, m mode.Mode, lean bool, listed []skills.Skill) func(name string) bool {
+func (a *Session) unspoken(m mode.Mode, lean bool, listed []skills.Skill) func(name string) bool {
 	return func(name string) bool {
 		class := tool.ClassOf(name)
 		switch {
-		case (class == tool.ReadsGit || class == tool.ChangesGit) && !t.git(), class == tool.NavigatesCode && !t.servers():
+		case (class == tool.ReadsGit || class == tool.ChangesGit) && !a.kit.git(), class == tool.NavigatesCode && !a.kit.servers():
 			return true
 		case strings.HasPrefix(name, "mcp__"), class == tool.FindsTools, class == tool.GivesAnswer:
 			return false // the user wants them
+		case class == tool.EditsNotebook:
+			return !a.kit.notebooks.Load()
 		case class == tool.KeepsMemory && !a.offersMemory():
 			return true
 		case class == tool.LoadsSkill && lean:
@@ -51,4 +54,19 @@ func (a *App) unspoken(t *toolkit, m mode.Mode, lean bool, listed []skills.Skill
 // ofPeople returns the skills that are not built in.
 func ofPeople(list []skills.Skill) []skills.Skill {
 	return slices.DeleteFunc(slices.Clone(list), func(s skills.Skill) bool { return s.Path == "" })
+}
+
+// namesNotebook reports whether a message or a result names a notebook.
+func namesNotebook(m chat.Message) bool {
+	return slices.ContainsFunc(m.Parts, func(p chat.Part) bool {
+		text := ""
+		switch p := p.(type) {
+		case chat.Text:
+			text = string(p)
+		case chat.ToolResult:
+			text = p.Text
+		}
+		_, after, found := strings.Cut(text, ".ipynb")
+		return found && !strings.HasPrefix(after, "_") // Jupyter's folder of checkpoints
+	})
 }

@@ -10,13 +10,13 @@ import (
 
 // Paths passes each the files and folders of the workspace that are not ignored,
 // near ones first, folders with a slash at the end, until each returns false.
-func (a *App) Paths(ctx context.Context, each func(path string) bool) {
+func (a *Site) Paths(ctx context.Context, each func(path string) bool) {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
 		return // the session reports the error
 	}
 	defer ws.Close()
-	ws.UseGitSettings(a.gitSettings())
+	ws.UseGitSettings(a.Env.gitSettings())
 	for _, dir := range slices.Concat([]string{"."}, ws.Added()) {
 		for e := range ws.Walk(ctx, dir, 0) {
 			name := e.Path
@@ -32,31 +32,31 @@ func (a *App) Paths(ctx context.Context, each func(path string) bool) {
 
 // KnownModels returns the current endpoint's models, as far as
 // known without asking: those in the settings and in its last list.
-func (a *App) KnownModels() []string {
+func (a *Models) KnownModels() []string {
 	c := a.endpoint()
 	return once(slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels, slices.Sorted(maps.Keys(c.ModelInfo)), a.lastListed(c)))
 }
 
 // ModelNames returns the names that /model accepts, as far as known without asking an endpoint.
-func (a *App) ModelNames() []string {
+func (a *Models) ModelNames() []string {
 	return once(append(a.KnownModels(), slices.Sorted(maps.Keys(a.Config.Profiles))...))
 }
 
-// Offered returns [App.ModelNames] and the models that the
+// Offered returns [Models.ModelNames] and the models that the
 // endpoint lists. It asks the endpoint until it gets an answer.
-func (a *App) Offered(ctx context.Context) []string {
+func (a *Models) Offered(ctx context.Context) []string {
 	base := a.endpoint().BaseURL
-	if a.models.of != base {
+	if a.asked.of != base {
 		if list, err := a.offered(ctx); err == nil {
-			a.models.of, a.models.names = base, nil
+			a.asked.of, a.asked.names = base, nil
 			for _, m := range list {
-				a.models.names = append(a.models.names, m.Name)
+				a.asked.names = append(a.asked.names, m.Name)
 			}
 		}
 	}
 	names := a.ModelNames()
-	if a.models.of == base {
-		names = append(names, a.models.names...)
+	if a.asked.of == base {
+		names = append(names, a.asked.names...)
 	}
 	return once(names)
 }

@@ -21,6 +21,9 @@ import (
 	"coder/internal/tool/git"
 )
 
+// Archive reads what a user's sessions recorded, and the files of that time.
+type Archive struct{ *Keys }
+
 // place is a folder with sessions that may have changed a file.
 type place struct {
 	*Store
@@ -32,7 +35,7 @@ type place struct {
 
 // tracing finds the origin of a file's lines, place by place.
 type tracing struct {
-	*App
+	*Archive
 	*slash.Provenance
 	now     []byte
 	line    int                  // the line to explain; zero for all
@@ -170,7 +173,7 @@ func (t *tracing) elsewhere(ctx context.Context, o git.Options, name string) (pl
 }
 
 // worked reports whether this user has had sessions in a folder.
-func (a *App) worked(root string) bool {
+func (a *Archive) worked(root string) bool {
 	_, err := os.Lstat(filepath.Join(a.Home, workspacesDir, shortHash(root)))
 	return err == nil
 }
@@ -220,7 +223,7 @@ func readable(root string) error {
 }
 
 // storeOf returns another workspace's store, for reading.
-func (a *App) storeOf(root string) *Store {
+func (a *Archive) storeOf(root string) *Store {
 	s := &Store{root: root, dir: filepath.Join(root, ".coder"), home: a.Home, warn: a.warn, Key: a.Store().Key, short: make(map[string]string)}
 	s.contents = sync.OnceValue(func() *undo.Store {
 		return undo.OpenStore(s.Dir("undo"), undo.StoreOptions{Now: a.Env.Now, Private: s.PrivateUndo()})

@@ -25,7 +25,7 @@ import (
 
 // fetchedPlugins is the folder of plugins that came from an address. It is not ours alone: what
 // plugins run must see it.
-func (a *App) fetchedPlugins() string {
+func (a *Extensions) fetchedPlugins() string {
 	if dir := a.Env.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coder", "plugins")
 	}
@@ -57,7 +57,7 @@ func originOf(text string) (o plugin.Origin, ok bool) {
 
 // FindPlugin is the folder of a plugin that is named by a path, an address, or NAME@MARKETPLACE.
 // What is not here is fetched, at one commit.
-func (a *App) FindPlugin(ctx context.Context, text string) (dir string, o plugin.Origin, err error) {
+func (a *Extensions) FindPlugin(ctx context.Context, text string) (dir string, o plugin.Origin, err error) {
 	dir = text
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(a.Env.Dir, dir)
@@ -77,7 +77,7 @@ func (a *App) FindPlugin(ctx context.Context, text string) (dir string, o plugin
 }
 
 // fetchPlugin clones what an origin names, and notes the commit. Nothing in it runs.
-func (a *App) fetchPlugin(ctx context.Context, o *plugin.Origin) (dir string, err error) {
+func (a *Extensions) fetchPlugin(ctx context.Context, o *plugin.Origin) (dir string, err error) {
 	base := a.fetchedPlugins()
 	if base == "" {
 		return "", inputf("no folder for plugins: set HOME")
@@ -109,7 +109,7 @@ func (a *App) fetchPlugin(ctx context.Context, o *plugin.Origin) (dir string, er
 }
 
 // RefetchPlugin fetches a plugin from where it came, as that is now.
-func (a *App) RefetchPlugin(ctx context.Context, from plugin.Origin) (dir string, o plugin.Origin, err error) {
+func (a *Extensions) RefetchPlugin(ctx context.Context, from plugin.Origin) (dir string, o plugin.Origin, err error) {
 	o = from
 	dir, err = a.fetchPlugin(ctx, &o)
 	return dir, o, err
@@ -130,7 +130,7 @@ func inFolder(dir, sub string) (string, error) {
 }
 
 // Dropped removes the folder of a plugin that was fetched, unless another plugin is in it.
-func (a *App) Dropped(o plugin.Origin, dir string) error {
+func (a *Extensions) Dropped(o plugin.Origin, dir string) error {
 	base := a.fetchedPlugins()
 	rel, err := filepath.Rel(base, dir)
 	if o.Source == "" || err != nil || !filepath.IsLocal(rel) || rel == "." {
@@ -161,7 +161,7 @@ type Market struct {
 const marketsFile = "marketplaces.json"
 
 // Markets are the marketplaces that the person added, by name.
-func (a *App) Markets() (map[string]Market, error) {
+func (a *Extensions) Markets() (map[string]Market, error) {
 	all := make(map[string]Market)
 	text, err := repofile.Own(filepath.Join(a.Home, marketsFile), maxNamedFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +174,7 @@ func (a *App) Markets() (map[string]Market, error) {
 }
 
 // AddMarket adds a marketplace from an address or a path, or fetches it anew.
-func (a *App) AddMarket(ctx context.Context, text string) (name string, offers []plugin.Offer, err error) {
+func (a *Extensions) AddMarket(ctx context.Context, text string) (name string, offers []plugin.Offer, err error) {
 	dir, o, err := a.FindPlugin(ctx, text)
 	if err != nil {
 		return "", nil, err
@@ -199,7 +199,7 @@ func (a *App) AddMarket(ctx context.Context, text string) (name string, offers [
 
 // Offers are what the marketplaces list, as NAME@MARKETPLACE. A marketplace that cannot be read
 // is a problem.
-func (a *App) Offers() (offers []plugin.Offer, problems []string) {
+func (a *Extensions) Offers() (offers []plugin.Offer, problems []string) {
 	all, err := a.Markets()
 	if err != nil {
 		return nil, []string{err.Error()}
@@ -218,7 +218,7 @@ func (a *App) Offers() (offers []plugin.Offer, problems []string) {
 }
 
 // fromMarket finds a plugin that a marketplace lists.
-func (a *App) fromMarket(ctx context.Context, name, market string) (dir string, o plugin.Origin, err error) {
+func (a *Extensions) fromMarket(ctx context.Context, name, market string) (dir string, o plugin.Origin, err error) {
 	all, err := a.Markets()
 	m, ok := all[market]
 	if err != nil || !ok {

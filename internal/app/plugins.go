@@ -13,6 +13,7 @@ import (
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/subagent"
 	"coder/internal/authored/frontmatter"
+	"coder/internal/authored/outputstyle"
 	"coder/internal/authored/plugin"
 	"coder/internal/authored/skills"
 	"coder/internal/authored/usercommand"
@@ -34,7 +35,7 @@ type usedPlugin struct {
 }
 
 // PluginBook returns the book of plugins that the user added.
-func (a *App) PluginBook() plugin.Book {
+func (a *Extensions) PluginBook() plugin.Book {
 	b := plugin.Book{Now: a.Env.Now}
 	if home, _ := a.homes(); home != "" {
 		b.Dir = filepath.Join(home, pluginsDir)
@@ -44,7 +45,7 @@ func (a *App) PluginBook() plugin.Book {
 
 // readPlugins reads this run's plugins: those of the command line, and added ones
 // that are unchanged. An unusable added plugin is off; the others still work.
-func (a *App) readPlugins() error {
+func (a *Extensions) readPlugins() error {
 	if !a.permits(func(l config.Limits) *bool { return l.Plugins }) {
 		if len(a.Options.PluginDirs) > 0 {
 			return configf("plugins are not allowed by managed settings")
@@ -94,7 +95,7 @@ func PluginOff(name, dir string, why error) string {
 }
 
 // usePlugin adds a plugin's content to the run. What is read only on use stays in the plugin's folder.
-func (a *App) usePlugin(p plugin.Plugin, holds func() bool) error {
+func (a *Extensions) usePlugin(p plugin.Plugin, holds func() bool) error {
 	if slices.ContainsFunc(a.plugins, func(other usedPlugin) bool { return other.Name == p.Name }) {
 		return nil // the command line's takes precedence
 	}
@@ -126,7 +127,7 @@ func (a *App) usePlugin(p plugin.Plugin, holds func() bool) error {
 
 // pluginHooks returns a plugin's hooks. The user agreed to run
 // them, not to their answers: they cannot approve a call.
-func (a *App) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string, err error) {
+func (a *Extensions) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string, err error) {
 	if rel, err := filepath.Rel(a.Home, p.Dir); a.Home != "" && err == nil && filepath.IsLocal(rel) {
 		return nil, nil, fmt.Errorf("it is in %s, which is hidden from commands: move it elsewhere", a.Home)
 	}
@@ -142,7 +143,7 @@ func (a *App) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string,
 
 // pluginServers returns a plugin's MCP servers, with the plugin's
 // name in theirs. unset describes servers that use an unset variable.
-func (a *App) pluginServers(p plugin.Plugin, getenv func(string) string, withheld func(string) bool) (list []mcp.Server, unset, skipped []string, err error) {
+func (a *Extensions) pluginServers(p plugin.Plugin, getenv func(string) string, withheld func(string) bool) (list []mcp.Server, unset, skipped []string, err error) {
 	for _, text := range p.Servers {
 		servers, without, err := config.Servers(text, func(name string) string {
 			switch name {
@@ -216,13 +217,13 @@ func pluginLSP(p plugin.Plugin) (kinds []lsp.Kind, shown, skipped []string) {
 
 // withheld reports whether a file from someone else must not
 // use a variable, because it holds a provider's key.
-func (a *App) withheld(name string) bool {
+func (a *Site) withheld(name string) bool {
 	value := a.Env.Getenv(name)
 	return value != "" && (slices.Contains(config.KeyVariables(), name) || value == a.Config.Provider.APIKey)
 }
 
 // pluginRoots returns the plugins' folders of one kind.
-func (a *App) pluginRoots(of func(plugin.Plugin) []frontmatter.Root) (roots []frontmatter.Root) {
+func (a *Extensions) pluginRoots(of func(plugin.Plugin) []frontmatter.Root) (roots []frontmatter.Root) {
 	for _, p := range a.plugins {
 		roots = append(roots, of(p.Plugin)...)
 	}
@@ -230,12 +231,12 @@ func (a *App) pluginRoots(of func(plugin.Plugin) []frontmatter.Root) (roots []fr
 }
 
 // known reports whether a file's problem was reported when its plugin was added: the user cannot fix it.
-func (a *App) known(w frontmatter.Warning) bool {
+func (a *Extensions) known(w frontmatter.Warning) bool {
 	return slices.ContainsFunc(a.plugins, func(p usedPlugin) bool { return p.holds != nil && strings.HasPrefix(w.Path, p.Dir+"/") })
 }
 
 // unpinned returns the paths that a plugin's server must not see: the parts of its plugin without a pin.
-func (a *App) unpinned(server string) (paths []string) {
+func (a *Extensions) unpinned(server string) (paths []string) {
 	for _, p := range a.plugins {
 		if slices.ContainsFunc(p.servers, func(s mcp.Server) bool { return s.Name == server }) {
 			paths = append(paths, p.Unpinned())
@@ -245,7 +246,7 @@ func (a *App) unpinned(server string) (paths []string) {
 }
 
 // pluginHolds reports whether the plugin in dir is still the one that the user agreed to.
-func (a *App) pluginHolds(dir string) bool {
+func (a *Extensions) pluginHolds(dir string) bool {
 	i := slices.IndexFunc(a.plugins, func(p usedPlugin) bool { return p.Dir == dir })
 	return i < 0 || a.plugins[i].holds == nil || a.plugins[i].holds()
 }
@@ -253,15 +254,15 @@ func (a *App) pluginHolds(dir string) bool {
 // PluginContents is everything in a plugin, for display.
 type PluginContents struct {
 	plugin.Plugin
-	Commands, Skills, Agents []slash.Item
-	Hooks                    []hooks.Hook
-	Servers                  []mcp.Server
-	LSP                      []string // language servers
-	Problems                 []string // skipped parts, and why
+	Commands, Skills, Agents, Styles []slash.Item
+	Hooks                            []hooks.Hook
+	Servers                          []mcp.Server
+	LSP                              []string // language servers
+	Problems                         []string // skipped parts, and why
 }
 
 // Contents reads a plugin. Variables stay as written.
-func (a *App) Contents(p plugin.Plugin) (c PluginContents, err error) {
+func (a *Extensions) Contents(p plugin.Plugin) (c PluginContents, err error) {
 	c.Plugin = p
 	list, skipped, err := a.pluginHooks(p)
 	if err != nil {
@@ -287,11 +288,17 @@ func (a *App) Contents(p plugin.Plugin) (c PluginContents, err error) {
 			c.Agents = append(c.Agents, slash.Item{Name: one.Name, About: one.About})
 		}
 	}
-	for _, w := range slices.Concat(bad, worse, worst) {
+	styles, last := outputstyle.List(p.Styles...)
+	for _, one := range styles {
+		if one.Path != "" {
+			c.Styles = append(c.Styles, slash.Item{Name: one.Name, About: one.About})
+		}
+	}
+	for _, w := range slices.Concat(bad, worse, worst, last) {
 		c.Problems = append(c.Problems, strings.TrimPrefix(w.String(), p.Dir+"/"))
 	}
 	for _, name := range p.Unused {
-		c.Problems = append(c.Problems, fmt.Sprintf("%s are not used here", name))
+		c.Problems = append(c.Problems, fmt.Sprintf("%s: not used here", name))
 	}
 	return c, nil
 }

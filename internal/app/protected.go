@@ -23,7 +23,7 @@ import (
 // protectedFiles finds what a command needs to know about the workspace's files: which ones are secret,
 // frozen, or in nested repositories. The first search walks the tree; later ones only look for changes.
 type protectedFiles struct {
-	app    *App
+	in     *safety
 	ws     *workspace.Workspace
 	found  *workspace.Named // secrets, and names that isInner accepts: one list, because both search everywhere
 	frozen *workspace.Named
@@ -33,7 +33,7 @@ type protectedFiles struct {
 }
 
 // hasFileRules reports whether there may be rules about files.
-func (a *App) hasFileRules() bool {
+func (a *Site) hasFileRules() bool {
 	restricted := slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On != "" })
 	for name, rules := range a.Config.Permission.Tools {
 		for pattern := range rules {
@@ -58,7 +58,7 @@ func (p *protectedFiles) readIgnored() {
 		case err == nil:
 			p.ignores = append(p.ignores, ignoreList{name, workspace.ParseIgnore(text)})
 		case !errors.Is(err, fs.ErrNotExist):
-			p.app.warn(fmt.Sprintf("%s hides nothing: %v", name, err))
+			p.in.warn(fmt.Sprintf("%s hides nothing: %v", name, err))
 		}
 	}
 }
@@ -84,8 +84,13 @@ func (p *protectedFiles) ignored() func(file string) (by string, ok bool) {
 	}
 }
 
-func (a *App) protect(ws *workspace.Workspace) *protectedFiles {
-	p := &protectedFiles{app: a, ws: ws}
+// protect finds a workspace's protected files by their names alone, without rules.
+func (a *Workspace) protect(ws *workspace.Workspace) *protectedFiles {
+	return newProtectedFiles(&safety{Workspace: a}, ws)
+}
+
+func newProtectedFiles(a *safety, ws *workspace.Workspace) *protectedFiles {
+	p := &protectedFiles{in: a, ws: ws}
 	p.readIgnored()
 	restricted := a.hasFileRules() || len(p.ignores) > 0
 	p.found = ws.Named(func(rel string, dir bool) bool {
@@ -119,10 +124,10 @@ func (p *protectedFiles) hidden(ctx context.Context) (files []string, all bool) 
 // conceals reports whether a rule hides a found name. Rules are about files.
 func (p *protectedFiles) conceals(name string) bool {
 	inner := isInner(name, true) || isInner(name, false)
-	if p.app.judge == nil {
+	if p.in.judge == nil {
 		return !inner
 	}
-	if !p.app.judge.Conceals(name) {
+	if !p.in.judge.Conceals(name) {
 		return false
 	}
 	if !inner {
@@ -136,7 +141,7 @@ func (p *protectedFiles) full(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
-	return p.app.Root + "/" + name
+	return p.in.Root + "/" + name
 }
 
 // repositories returns the folders below the workspace that contain a repository, or may be a bare one.
@@ -148,8 +153,8 @@ func (p *protectedFiles) repositories(ctx context.Context) []string {
 // below the workspace, and others that commands can write to.
 func (p *protectedFiles) projects(ctx context.Context) []string {
 	dirs := p.holding(ctx, ".coder")
-	for _, dir := range p.app.Config.Safety.Writable {
-		dirs = append(dirs, p.app.resolve(dir))
+	for _, dir := range p.in.Config.Safety.Writable {
+		dirs = append(dirs, p.in.resolve(dir))
 	}
 	return dirs
 }
@@ -170,7 +175,7 @@ var errTooManyFiles = errors.New("too many files to check")
 
 // frozenPaths lists what no command may write. It includes frozen folders that do not exist.
 func (p *protectedFiles) frozenPaths(ctx context.Context) (paths []string, err error) {
-	judge := p.app.judge
+	judge := p.in.judge
 	if judge == nil || !judge.Freezes() {
 		return nil, nil
 	}
@@ -181,7 +186,7 @@ func (p *protectedFiles) frozenPaths(ctx context.Context) (paths []string, err e
 	for _, name := range names {
 		paths = append(paths, p.full(name))
 	}
-	for _, pattern := range p.app.Config.Permission.Frozen {
+	for _, pattern := range p.in.Config.Permission.Frozen {
 		folder, isFolder := strings.CutSuffix(strings.TrimSuffix(pattern, "/"), "/**")
 		isFolder = isFolder || strings.HasSuffix(pattern, "/")
 		if !strings.ContainsAny(folder, "*?[{~") && (isFolder || strings.Contains(folder, "/")) {
@@ -204,10 +209,10 @@ func (p *protectedFiles) frozenPaths(ctx context.Context) (paths []string, err e
 // denied returns the files and folders that no command may read,
 // judging by their names alone, and the exceptions among them.
 func (p *protectedFiles) denied() (hide, show []string) {
-	if p.app.judge == nil {
+	if p.in.judge == nil {
 		return nil, nil
 	}
-	hide, show = p.app.judge.DeniedPaths(rule.Reads)
+	hide, show = p.in.judge.DeniedPaths(rule.Reads)
 	outside := func(places []string) (all []string) {
 		for _, at := range places {
 			if filepath.IsAbs(at) {
@@ -220,13 +225,13 @@ func (p *protectedFiles) denied() (hide, show []string) {
 }
 
 // tracked returns the files that git tracks, by their full paths.
-func (p *protectedFiles) tracked(files []string) []string { return p.index.kept(p.app.Root, files) }
+func (p *protectedFiles) tracked(files []string) []string { return p.index.kept(p.in.Root, files) }
 
 // trackedSecrets returns the secret files that git tracks, by the names that rules use.
 func (p *protectedFiles) trackedSecrets() (names []string) {
 	files, _ := p.hidden(context.Background())
 	for _, file := range p.tracked(files) {
-		if rel, err := filepath.Rel(p.app.Root, file); err == nil {
+		if rel, err := filepath.Rel(p.in.Root, file); err == nil {
 			names = append(names, rel)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 
 // Provenance finds the origin of a file's lines: in the records of all sessions in this workspace, in git for
 // lines that no session wrote, and in the records of other places whose sessions may have changed the file.
-func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Provenance, error) {
+func (a *Archive) Provenance(ctx context.Context, file string, line int) (*slash.Provenance, error) {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
 		return nil, inputf("open the workspace: %v", err)
@@ -48,7 +48,7 @@ func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Pro
 	if p.Binary {
 		line = 0
 	}
-	t := &tracing{App: a, Provenance: p, now: now, line: line}
+	t := &tracing{Archive: a, Provenance: p, now: now, line: line}
 	if err := t.in(ctx, place{Store: a.Store(), ws: ws, name: name, same: true}); err != nil {
 		return nil, err
 	}
@@ -144,9 +144,9 @@ func (s *Store) Log(ctx context.Context, id string) (records []event.Record, err
 }
 
 // kept returns the file contents in the undo store and in git.
-func (a *App) kept(ws *workspace.Workspace) past.Now { return a.keptIn(a.Store(), ws) }
+func (a *Archive) kept(ws *workspace.Workspace) past.Now { return a.keptIn(a.Store(), ws) }
 
-func (a *App) keptIn(s *Store, ws *workspace.Workspace) past.Now {
+func (a *Archive) keptIn(s *Store, ws *workspace.Workspace) past.Now {
 	return past.Now{Keeper: undo.New(ws, s.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now}), Workspace: ws}
 }
 
@@ -159,7 +159,7 @@ type AsOf struct {
 
 // AsOf reads a session's state at each of the given records, zero meaning the last, and
 // passes the states and the file contents to do. It keeps only the records that it needs.
-func (a *App) AsOf(ctx context.Context, id string, at []uint64, do func([]AsOf, provenance.Contents) error) error {
+func (a *Archive) AsOf(ctx context.Context, id string, at []uint64, do func([]AsOf, provenance.Contents) error) error {
 	now, err := a.openPast(0)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (s *AsOf) add(r event.Record) {
 }
 
 // Transcript returns a session's transcript up to one of its records.
-func (a *App) Transcript(ctx context.Context, id string, until AsOf) (export.Transcript, error) {
+func (a *Archive) Transcript(ctx context.Context, id string, until AsOf) (export.Transcript, error) {
 	return export.FromRecords(session.Head{ID: id, Updated: until.Time}, asof.Until(a.Store().Logs.Read(ctx, id, 0), until.Seq))
 }
 

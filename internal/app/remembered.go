@@ -22,7 +22,7 @@ type remembered[V any] struct {
 const mostRemembered = 1 << 20
 
 // remembers returns the path of a file for such data, or "" if nothing may be saved.
-func (a *App) remembers(name string) string {
+func (a *Site) remembers(name string) string {
 	home, _ := a.homes()
 	if home == "" || a.Options.Ephemeral {
 		return ""

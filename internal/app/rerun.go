@@ -67,7 +67,7 @@ func (a *App) withSettingsOf(id string, take *rerun.Take) (*App, error) {
 }
 
 // recordedRoot returns the workspace's path when a session was recorded.
-func (a *App) recordedRoot(ctx context.Context, id string) string {
+func (a *Archive) recordedRoot(ctx context.Context, id string) string {
 	if snap, err := a.Store().Sessions.Load(ctx, id); err == nil {
 		return cmp.Or(snap.Meta.Dir, a.Root)
 	}

@@ -40,7 +40,7 @@ func (r *Recorded) judged(p policy.Policy) policy.Policy {
 }
 
 // dated makes git give commits of a rerun the dates of their calls, so that the history has the same order.
-func (a *App) dated(o *bash.Options, g *git.Options) {
+func (a *Session) dated(o *bash.Options, g *git.Options) {
 	if a.Recorded == nil {
 		return
 	}

@@ -67,7 +67,7 @@ func (a *App) once(ctx context.Context, s staging, try int, after func(do func()
 		if resume {
 			which = Which{Resume: s.take.ID}
 		}
-		return b.Open(ctx, b.Supervise(f), which, event.Discard)
+		return b.Open(ctx, b.Supervise(f, Screen{}), which, event.Discard)
 	})
 	if unfit, ok := errors.AsType[*rerun.UnfitError](err); ok {
 		err = inputf("session %s: %v", s.take.ID, unfit)

@@ -11,23 +11,21 @@ import (
 	"coder/internal/record/undo"
 )
 
-// restore returns the function that restores a session's files to one of its records.
-func (a *App) restore(kit *toolkit, id string) func(context.Context, uint64, undo.Call) (undo.Plan, error) {
-	return func(ctx context.Context, at uint64, c undo.Call) (undo.Plan, error) {
-		if kit.files == nil {
-			return undo.Plan{}, undo.ErrNotKept
-		}
-		goals, err := a.goals(ctx, past.Now{Keeper: kit.files.get(), Workspace: kit.project.ws}, id, at)
-		if err != nil {
-			return undo.Plan{}, err
-		}
-		return kit.restore(ctx, c, goals)
+// restore restores the session's files to one of its records.
+func (a *Session) restore(ctx context.Context, at uint64, c undo.Call) (undo.Plan, error) {
+	if a.kit.files == nil {
+		return undo.Plan{}, undo.ErrNotKept
 	}
+	goals, err := a.goals(ctx, past.Now{Keeper: a.kit.files.get(), Workspace: a.kit.project.ws}, a.id, at)
+	if err != nil {
+		return undo.Plan{}, err
+	}
+	return a.kit.restore(ctx, c, goals)
 }
 
 // PlanRestore returns what a restore of a session's files to one of its
 // records would change. It does not open the session, and changes nothing.
-func (a *App) PlanRestore(ctx context.Context, id string, at uint64, force bool) (undo.Plan, error) {
+func (a *Archive) PlanRestore(ctx context.Context, id string, at uint64, force bool) (undo.Plan, error) {
 	if _, err := a.Store().Known(ctx, id); err != nil {
 		return undo.Plan{}, err
 	}
@@ -44,7 +42,7 @@ func (a *App) PlanRestore(ctx context.Context, id string, at uint64, force bool)
 }
 
 // goals returns the state at a record of all files that later calls changed.
-func (a *App) goals(ctx context.Context, kept past.Kept, id string, at uint64) ([]undo.Goal, error) {
+func (a *Archive) goals(ctx context.Context, kept past.Kept, id string, at uint64) ([]undo.Goal, error) {
 	then, err := momentAt(ctx, id, a.Store().sealed(ctx, id, at), at, kept)
 	if err != nil {
 		return nil, err

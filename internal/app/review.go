@@ -37,8 +37,8 @@ func (a *App) Change(ctx context.Context, revisions string) (diff string, err er
 }
 
 // Shown returns a diff without the files that the model sees only with approval. It warns about them.
-func (a *App) Shown(diff string) string {
-	shown, hidden := git.Visible(diff, func(file string) bool { return a.judge == nil || a.judge.Hides(file) })
+func (a *Session) Shown(diff string) string {
+	shown, hidden := git.Visible(diff, func(file string) bool { return a.judge.Hides(file) })
 	if len(hidden) > 0 {
 		a.warn(fmt.Sprintf("not reviewed, since these files usually hold secrets: %s", oneLine(strings.Join(hidden, ", "))))
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,12 +15,15 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"coder/internal/config"
 	"coder/internal/core/event"
 	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/record/store/jsonl"
 	"coder/internal/report/fulltext"
+	"coder/internal/report/ship"
+	"coder/internal/report/telemetry"
 	"coder/internal/report/usage"
 )
 
@@ -36,7 +40,7 @@ var searchCache = filepath.Join("cache", "search")
 
 // register records that this workspace has sessions. If that
 // fails, a search from elsewhere does not find them.
-func (a *App) register() {
+func (a *Archive) register() {
 	if a.Home == "" || a.Options.Ephemeral {
 		return
 	}
@@ -98,7 +102,7 @@ func (s *Settings) Workspaces() []string {
 }
 
 // Search finds words in the sessions of all projects, the newest first.
-func (a *App) Search(ctx context.Context, words []string) ([]fulltext.Found, error) {
+func (a *Archive) Search(ctx context.Context, words []string) ([]fulltext.Found, error) {
 	type kept struct{ root, id string }
 	var all []kept
 	for _, root := range a.Workspaces() {
@@ -155,7 +159,7 @@ func (a *App) Search(ctx context.Context, words []string) ([]fulltext.Found, err
 }
 
 // Usage adds up the usage of models in the sessions of all projects.
-func (a *App) Usage(ctx context.Context, t *usage.Tally) error {
+func (a *Archive) Usage(ctx context.Context, t *usage.Tally) error {
 	for _, root := range a.Workspaces() {
 		s := a.storeOf(root)
 		for _, id := range sessionsOf(root) {
@@ -169,6 +173,50 @@ func (a *App) Usage(ctx context.Context, t *usage.Tally) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// shipDir is where the cursors of shipped audit logs are, in the user's folder.
+const shipDir = "ship"
+
+// Ship sends the records of all audit logs that it has not sent before: to "syslog", to "otlp", or to a file.
+func (a *Archive) Ship(ctx context.Context, to string) (records, sessions int, err error) {
+	if a.Home == "" {
+		return 0, 0, inputf("no folder for the cursor: set HOME or CODER_HOME")
+	}
+	o := ship.Options{Dir: filepath.Join(a.Home, shipDir), To: to, Projects: func(yield func(ship.Project) bool) {
+		for _, root := range a.Workspaces() {
+			s := a.storeOf(root)
+			p := ship.Project{Root: root, Sessions: sessionsOf(root), LogPath: s.LogPath}
+			p.Read = func(ctx context.Context, id string, l event.Log) iter.Seq2[event.Record, error] {
+				return s.read(ctx, id, nil, l)
+			}
+			if !yield(p) {
+				return
+			}
+		}
+	}}
+	switch {
+	case to == "otlp":
+		o.Collector, err = a.collector()
+	case to != "syslog" && !strings.HasPrefix(to, "syslog:") && !filepath.IsAbs(to):
+		o.To = filepath.Join(a.Env.Dir, to)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	return ship.Ship(ctx, o)
+}
+
+// collector returns the user's collector for audit logs.
+func (a *Archive) collector() (c ship.Collector, err error) {
+	if !a.permits(func(l config.Limits) *bool { return l.Telemetry }) {
+		return c, configf("telemetry is not allowed by managed settings")
+	}
+	target, resource, complaint := telemetry.Logs(a.Env.Getenv, Version)
+	if target == nil {
+		return c, inputf("%s", cmp.Or(complaint, "--to otlp needs OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"))
+	}
+	return ship.Collector{Target: *target, Resource: resource, Version: Version}, nil
 }
 
 // sessionsOf returns the sessions with logs in a workspace. It ignores links, which may lead anywhere.
@@ -188,7 +236,7 @@ func sessionsOf(root string) (ids []string) {
 }
 
 // document returns a session's search document: the cached one, or a new one if the logs have changed.
-func (a *App) document(ctx context.Context, root, id string) (doc fulltext.Document, anew bool) {
+func (a *Archive) document(ctx context.Context, root, id string) (doc fulltext.Document, anew bool) {
 	stamp, ok := stampOf(filepath.Join(root, ".coder", "log", id))
 	if !ok {
 		return doc, false

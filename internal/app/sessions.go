@@ -283,7 +283,7 @@ type Which struct {
 func (w Which) Resumes() bool { return w.Last || w.Resume != "" }
 
 // Open opens a session.
-func (a *App) Open(ctx context.Context, sup *supervisor.Supervisor, w Which, out event.Sink) (*supervisor.Session, error) {
+func (a *App) Open(ctx context.Context, sup *Sessions, w Which, out event.Sink) (*supervisor.Session, error) {
 	if m, _ := a.Modes.Current(); m.Unchecked {
 		a.warn(orchestrator.YoloWarning)
 	}
@@ -322,7 +322,7 @@ func (a *App) Open(ctx context.Context, sup *supervisor.Supervisor, w Which, out
 
 // Move opens the session to which the user wants to switch: a new
 // one, or an earlier one in its mode. If that fails, nothing changes.
-func (a *App) Move(ctx context.Context, sup *supervisor.Supervisor, to *orchestrator.Next, from string, out event.Sink) (*supervisor.Session, error) {
+func (a *App) Move(ctx context.Context, sup *Sessions, to *orchestrator.Next, from string, out event.Sink) (*supervisor.Session, error) {
 	if to.New {
 		s, err := sup.Start(ctx, to.Session, out)
 		if err != nil {
@@ -347,7 +347,7 @@ func (a *App) Move(ctx context.Context, sup *supervisor.Supervisor, to *orchestr
 
 // Typed returns the book with the user's input in this project: it
 // is in the user's home, because a repository must not influence it.
-func (a *App) Typed() typed.Book {
+func (a *Site) Typed() typed.Book {
 	if a.Home == "" || a.Options.Ephemeral {
 		return typed.Book{}
 	}
@@ -362,7 +362,7 @@ const typedDir = "typed"
 
 // project returns the repository around the workspace, unless
 // that is the user's whole home folder; otherwise the workspace.
-func (a *App) project() string {
+func (a *Site) project() string {
 	for dir := a.Root; dir != filepath.Dir(dir) && dir != a.Env.Getenv("HOME"); dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
 			return dir

@@ -18,8 +18,7 @@ import (
 // sessionStart saves a session's initial state at its first call. A
 // session without calls saves nothing. Read-only calls do not wait for it.
 type sessionStart struct {
-	app  *App
-	kit  *toolkit
+	of   *Session
 	work sync.WaitGroup // the prescan and the saving
 
 	mu     sync.Mutex // guards the fields below
@@ -41,7 +40,7 @@ func (s *sessionStart) observe(r event.Record) {
 
 // off reports whether saving is off.
 func (s *sessionStart) off() bool {
-	return s.kit.files == nil || s.app.Recorded != nil || s.app.Store().barred["undo"] != nil
+	return s.of.kit.files == nil || s.of.Recorded != nil || s.of.Store().barred["undo"] != nil
 }
 
 // Stream sends a request to the model in use. During the first request, coder scans
@@ -49,13 +48,13 @@ func (s *sessionStart) off() bool {
 func (s *sessionStart) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r, _ := gitstate.Find(s.app.Root); !s.begun && !s.looked && !s.off() && !r.Large() {
+	if r, _ := gitstate.Find(s.of.Root); !s.begun && !s.looked && !s.off() && !r.Large() {
 		s.looked = true
 		look, stop := context.WithCancel(context.WithoutCancel(ctx))
 		s.stop = stop
-		s.work.Go(func() { s.kit.files.get().Look(look) })
+		s.work.Go(func() { s.of.kit.files.get().Look(look) })
 	}
-	return s.app.live.Stream(ctx, req)
+	return s.of.live.Stream(ctx, req)
 }
 
 // close waits until a start is saved, because it is recorded. Otherwise it stops the prescan.
@@ -98,15 +97,15 @@ func (s *sessionStart) begin(ctx context.Context, readOnly bool) (name string) {
 	if s.begun || s.off() {
 		return ""
 	}
-	r, found := gitstate.Find(s.app.Root)
+	r, found := gitstate.Find(s.of.Root)
 	if readOnly && r.Large() {
 		return "" // too many files to scan for a read-only session
 	}
 	s.begun, s.saved = true, make(chan struct{})
 	name = undo.StartName(NewID("start"))
 	s.work.Go(func() {
-		err := s.kit.files.get().Start(context.WithoutCancel(ctx), name, !readOnly, func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error) {
-			return r.SaveBeyond(committed, jsonx.Must(past.Notes{Repository: found, Seen: s.app.seenByGit(), Ignored: ignored, Configs: past.Configs(r)}))
+		err := s.of.kit.files.get().Start(context.WithoutCancel(ctx), name, !readOnly, func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error) {
+			return r.SaveBeyond(committed, jsonx.Must(past.Notes{Repository: found, Seen: s.of.seenByGit(), Ignored: ignored, Configs: past.Configs(r)}))
 		})
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -117,7 +116,7 @@ func (s *sessionStart) begin(ctx context.Context, readOnly bool) (name string) {
 }
 
 // seenByGit returns the names in the data folder that git does not ignore.
-func (a *App) seenByGit() (names []string) {
+func (a *Archive) seenByGit() (names []string) {
 	entries, _ := os.ReadDir(a.data())
 	for _, e := range entries {
 		if !slices.Contains(append([]string{"tmp", ".gitignore"}, dataFolders...), e.Name()) {

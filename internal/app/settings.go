@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"coder/internal/config"
-	"coder/internal/host/lsp"
 	"coder/internal/policy/trust"
 )
 
@@ -126,7 +124,7 @@ func absolute(base, dir string) (string, error) {
 }
 
 // homes returns the folders with the user's files for coder and for all agents; "" if they are not read.
-func (a *App) homes() (coders, all string) {
+func (a *Site) homes() (coders, all string) {
 	if a.Options.Bare {
 		return "", ""
 	}
@@ -134,7 +132,7 @@ func (a *App) homes() (coders, all string) {
 }
 
 // resolve resolves a path in the settings: from the home folder after ~/, otherwise from the workspace.
-func (a *App) resolve(path string) string {
+func (a *Site) resolve(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && a.Env.Getenv("HOME") != "" {
 		path = filepath.Join(a.Env.Getenv("HOME"), rest)
 	}
@@ -147,16 +145,4 @@ func (a *App) resolve(path string) string {
 // NeedsTrust reports whether a project setting under prefix was ignored because the project is not trusted.
 func (s *Settings) NeedsTrust(prefix string) bool {
 	return s.Trusted != trust.Trusted && slices.ContainsFunc(s.Report.Warnings, func(w config.Warning) bool { return strings.HasPrefix(w.Key, prefix) })
-}
-
-// readServers reads the settings of language servers.
-func (a *App) readServers() error {
-	for _, name := range slices.Sorted(maps.Keys(a.Config.LSP.Servers)) {
-		k, err := lsp.Configured(name, a.Config.LSP.Servers[name])
-		if err != nil {
-			return configf("lsp.servers: %v (%s)", err, a.Report.Origin(config.Entry("lsp.servers", name)))
-		}
-		a.servers = append(a.servers, k)
-	}
-	return nil
 }

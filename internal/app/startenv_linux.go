@@ -9,7 +9,7 @@ import (
 
 // eraseStartEnv overwrites the variables that commands do not get in the process's initial environment,
 // where an unconfined command could read them. It ignores failures; it is only one of several protections.
-func (a *App) eraseStartEnv() {
+func (a *Site) eraseStartEnv() {
 	if len(a.Withheld()) == 0 {
 		return
 	}

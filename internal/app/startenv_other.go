@@ -3,4 +3,4 @@
 package app
 
 // eraseStartEnv does nothing: this system offers no way to overwrite the initial environment.
-func (a *App) eraseStartEnv() {}
+func (a *Site) eraseStartEnv() {}

@@ -19,19 +19,19 @@ import (
 )
 
 // openPast opens what files held, up to a size; 0 stands for what is usual.
-func (a *App) openPast(maxFile int64) (*past.Store, error) {
+func (a *Archive) openPast(maxFile int64) (*past.Store, error) {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
 		return nil, inputf("open the workspace: %v", err)
 	}
-	ws.UseGitSettings(a.gitSettings())
+	ws.UseGitSettings(a.Env.gitSettings())
 	k := undo.New(ws, a.Store().contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, MaxFile: maxFile})
 	return &past.Store{Now: past.Now{Keeper: k, Workspace: ws}, Door: a.Door()}, nil
 }
 
 // stageDir is where copies lie: a cache of coder's own, which commands of other sessions
 // neither write nor see. Without a home it is a temporary folder.
-func (a *App) stageDir() string {
+func (a *Archive) stageDir() string {
 	if home := a.Env.Getenv("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, ".cache", "coder")
 	}
@@ -39,12 +39,12 @@ func (a *App) stageDir() string {
 }
 
 // stage makes a temporary folder for a copy.
-func (a *App) stage() (string, error) {
+func (a *Archive) stage() (string, error) {
 	return worktree.Temporary(a.stageDir(), "again-", a.Env.Now())
 }
 
 // copyAuthored gives a copy what people wrote for this project, but for what is left out.
-func (a *App) copyAuthored(root string, leave ...string) error {
+func (a *Archive) copyAuthored(root string, leave ...string) error {
 	entries, _ := os.ReadDir(a.data())
 	if info, err := os.Stat(a.data()); err == nil {
 		if err := os.MkdirAll(filepath.Join(root, ".coder"), info.Mode().Perm()|0o700); err != nil {
@@ -64,7 +64,7 @@ func (a *App) copyAuthored(root string, leave ...string) error {
 // copyRepository creates a copy's repository in the saved state, or in the current
 // state if none was saved. It reads objects from the original and writes them to
 // the copy. It calls elsewhere with the repository that a worktree is linked to.
-func (a *App) copyRepository(ctx context.Context, state []byte, root string, elsewhere func(was, is string)) error {
+func (a *Archive) copyRepository(ctx context.Context, state []byte, root string, elsewhere func(was, is string)) error {
 	from, ok := gitstate.Find(a.Root)
 	if state != nil && !past.NotesOf(state).Repository {
 		return nil // the repository is newer than the session
@@ -96,7 +96,7 @@ func (a *App) copyRepository(ctx context.Context, state []byte, root string, els
 
 // worldOf is what a session began with: its files, and the state of its repository, nil if
 // that was not saved by this user's program on this machine.
-func (a *App) worldOf(
+func (a *Archive) worldOf(
 	ctx context.Context, whole, take *rerun.Take, files past.Kept, then *past.Store,
 ) (*past.World, []byte, error) {
 	name := take.State
@@ -128,7 +128,7 @@ func (a *App) worldOf(
 
 // missing is why a rerun may have lacked something that the session began with, "" if
 // nothing says that something was lacking.
-func (a *App) missing(id string, world *past.World, state []byte) string {
+func (a *Archive) missing(id string, world *past.World, state []byte) string {
 	switch _, repository := gitstate.Find(a.Root); {
 	case !world.Whole && a.Store().copied(id):
 		return "it was imported, and an imported session has only the files that it changed"
@@ -142,7 +142,7 @@ func (a *App) missing(id string, world *past.World, state []byte) string {
 
 // within is where the copy of the workspace lies below the folder for it: as deep in its
 // repository as the workspace, and with as many folders above as a linked work tree needs.
-func (a *App) within() string {
+func (a *Archive) within() string {
 	r, ok := gitstate.Find(a.Root)
 	rel, err := filepath.Rel(r.Top, a.Root)
 	if !ok || err != nil {

@@ -32,17 +32,15 @@ const (
 )
 
 // Standing returns the state of the session in use, with used tokens in its context, without the branch.
-func (a *App) Standing(session string, used int) Standing {
+func (a *Session) Standing(used int) Standing {
 	s := Standing{Jobs: len(a.Running())}
 	if limit := a.contextLimit(); limit > 0 {
 		s.Percent = min(used*100/limit, 100)
 	}
-	if t := a.turn.Load(); t != nil {
-		spent, _ := t.meter.Spent()
-		s.Cost = spent.Cost
-	}
+	spent, _ := a.meter.Spent()
+	s.Cost = spent.Cost
 	for _, p := range a.Store().Inbox().Waiting() {
-		if p != (inbox.Place{Root: a.Root, Session: session}) && p.Root == a.Root {
+		if p != (inbox.Place{Root: a.Root, Session: a.id}) && p.Root == a.Root {
 			s.Questions++
 		}
 	}
@@ -50,7 +48,7 @@ func (a *App) Standing(session string, used int) Standing {
 }
 
 // Branch returns the branch that is checked out, or the commit, and whether tracked files differ from it.
-func (a *App) Branch(ctx context.Context) (name string, dirty bool) {
+func (a *Site) Branch(ctx context.Context) (name string, dirty bool) {
 	if _, ok := gitstate.Find(a.Root); !ok {
 		return "", false
 	}

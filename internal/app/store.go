@@ -22,6 +22,7 @@ import (
 	"coder/internal/host/authkey"
 	"coder/internal/host/disk"
 	"coder/internal/host/repofile"
+	"coder/internal/policy/judge"
 	"coder/internal/record/audit"
 	"coder/internal/record/session"
 	"coder/internal/record/store/failover"
@@ -44,9 +45,10 @@ type Store struct {
 	ephemeral       bool
 	speech          export.Speech
 	warn            func(string)
-	barred          map[string]error // data folders that must not be used
-	waived          atomic.Bool      // the user lets the work continue without a record
-	damaged         map[string]bool  // sessions that may lack records
+	barred          map[string]error            // data folders that must not be used
+	waived          atomic.Bool                 // the user lets the work continue without a record
+	damaged         map[string]bool             // sessions that may lack records
+	rules           atomic.Pointer[judge.Judge] // of the session that was opened last
 
 	mu     sync.Mutex        // guards the fields below
 	short  map[string]string // sessions that could not be read to their end, and why
@@ -67,7 +69,7 @@ var dataFolders = []string{"log", "sessions", "undo", "runs", "plans", "cache", 
 
 // openStore opens the workspace's stored data. Data that cannot
 // be written to disk stays in memory, with a single warning.
-func (a *App) openStore() *Store {
+func (a *Site) openStore() *Store {
 	on := disk.System
 	if a.Env.Disk != nil {
 		on = a.Env.Disk
@@ -86,7 +88,10 @@ func (a *App) openStore() *Store {
 			o.On = a.Env.Disk.Below
 		}
 		if a.hasFileRules() {
-			o.IsSecret = func(name string) bool { return a.judge != nil && a.judge.Conceals(name) }
+			o.IsSecret = func(name string) bool {
+				rules := s.rules.Load()
+				return rules != nil && rules.Conceals(name)
+			}
 		}
 		return undo.OpenStore(s.Dir("undo"), o)
 	})

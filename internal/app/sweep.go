@@ -33,7 +33,7 @@ const runningPrefix = "running-"
 
 // sweepFiles removes temporary files that a killed process left in the workspace, and names those
 // with content. In the background it removes leftovers of coder's own files and of answers.
-func (a *App) sweepFiles(ws *workspace.Workspace, t *toolkit) {
+func (a *Session) sweepFiles(ws *workspace.Workspace, t *toolkit) {
 	if t.files != nil {
 		for _, name := range ws.Sweep(nil, func(c io.ReadSeeker) bool { return t.files.get().Keeps(c) }) {
 			a.warn(fmt.Sprintf("%s has the content of a file that the program was replacing when it was killed", name))
@@ -55,7 +55,7 @@ func (a *App) sweepFiles(ws *workspace.Workspace, t *toolkit) {
 }
 
 // sweepCommands stops commands that a killed process left running, and leaves a note for the next process.
-func (a *App) sweepCommands(ws *workspace.Workspace, t *toolkit) {
+func (a *Session) sweepCommands(ws *workspace.Workspace, t *toolkit) {
 	sweep := func(notes []string) {
 		t.sweeping.Go(func() {
 			if _, err := shell.Sweep(t.work, t.marked); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // readTelemetry reads the address of the user's collector from the environment, if it names one.
-func (a *App) readTelemetry() {
+func (a *Extensions) readTelemetry() {
 	if !a.permits(func(l config.Limits) *bool { return l.Telemetry }) || !slices.ContainsFunc(a.Env.Environ, func(kv string) bool { return strings.HasPrefix(kv, "OTEL_EXPORTER_OTLP_") }) {
 		return
 	}
@@ -22,7 +22,7 @@ func (a *App) readTelemetry() {
 }
 
 // telemetryProvider returns the provider's name in telemetry conventions, and its host.
-func (a *App) telemetryProvider() (name, server string) {
+func (a *Models) telemetryProvider() (name, server string) {
 	c := a.endpoint()
 	if a.scripted() {
 		return "script", ""
@@ -46,7 +46,7 @@ func (a *App) telemetryProvider() (name, server string) {
 }
 
 // telemetrySecrets returns the secrets in requests to the collectors.
-func (a *App) telemetrySecrets() (keys []string) {
+func (a *Extensions) telemetrySecrets() (keys []string) {
 	for _, t := range []*telemetry.Target{a.telemetry.Traces, a.telemetry.Metrics} {
 		if t == nil {
 			continue

@@ -10,7 +10,7 @@ import (
 
 // toolChains are the folders of the home from which programs are run: those that
 // variables of tool chains name, those of PATH, and those of plugins.
-func (a *App) toolChains() (dirs []string) {
+func (a *Extensions) toolChains() (dirs []string) {
 	home := a.Env.Getenv("HOME")
 	add := func(dir string, above bool) {
 		rel, err := filepath.Rel(home, dir)

@@ -16,10 +16,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/agent/supervisor"
 	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
@@ -29,7 +31,6 @@ import (
 	"coder/internal/host/repofile"
 	"coder/internal/host/sandbox"
 	"coder/internal/host/workspace"
-	"coder/internal/policy/confine"
 	"coder/internal/policy/mode"
 	"coder/internal/record/undo"
 	"coder/internal/slash"
@@ -57,8 +58,6 @@ type toolkit struct {
 	todos     plan.Memory
 	seen      recollection
 	index     *codeindex.Index
-	protected *protectedFiles
-	confiner  *confine.Confiner
 	project   project
 	hook      tool.Tool         // runs the user's commands on events
 	mcp       *mcp.Host         // other programs' tools; nil if there are none
@@ -68,6 +67,7 @@ type toolkit struct {
 	claims    func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
 	git       func() bool // git is available
 	servers   func() bool // language servers are available
+	notebooks atomic.Bool // the conversation names a notebook
 
 	work     context.Context // ends with close
 	marked   string          // marks the environment of this workspace's commands
@@ -115,62 +115,54 @@ func (t *toolkit) ended() (text string, names []string) {
 	return strings.Join(lines, "\n"), names
 }
 
-// newToolkit builds the tools of one session, including task, the delegation
+// newToolkit builds the session's tools, including task, the delegation
 // tool. It starts nothing yet, but cleans up after killed processes.
-func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
-	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
-	if err != nil {
-		return nil, inputf("open the workspace: %v", err)
-	}
-	ws.UseGitSettings(a.gitSettings())
+func (a *Session) newToolkit(ws *workspace.Workspace, journal *sandbox.Journal, task tool.Tool) (*toolkit, error) {
 	store, env := a.Store(), a.ChildEnv()
 	work, stop := context.WithCancel(context.Background())
-	t := &toolkit{work: work, marked: a.marked(), conceals: a.keys.conceals(a), protected: a.protect(ws), project: project{ws}}
+	t := &toolkit{work: work, marked: a.marked(), conceals: a.conceals(), project: project{ws}}
 	t.ends = []func() error{
 		func() error { store.limitStorage(a.Config.Storage, a.warn); return nil }, ws.Close, t.unmark, func() error { stop(); return nil },
 	}
-	journal := new(sandbox.Journal)
 	t.ends = append(t.ends, journal.Close)
-	t.confiner = a.confiner(t.protected, journal)
 	t.claims = func(ctx context.Context, from, to time.Time) ([]undo.Claim, error) {
-		return store.claims(ctx, sessionID, from, to)
+		return store.claims(ctx, a.id, from, to)
 	}
 	if !a.Options.Ephemeral {
 		ws.KeepScratch(scratch)
 		ws.SyncWith(store.names)
 		t.files = &keeper{store: store, warn: a.warn, make: func() *undo.Keeper {
-			return undo.New(ws, store.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, Warn: a.warn, GitFiles: a.gitFiles(), Needs: t.history.Needs, Tree: t.history.Tree(), Witness: witness(journal), Many: sync.OnceFunc(collectOften)})
+			return undo.New(ws, store.contents(), undo.Options{Door: a.Door(), Now: a.Env.Now, Warn: a.warn, GitFiles: a.Env.gitFiles(), Needs: t.history.Needs, Tree: t.history.Tree(), Witness: witness(journal), Many: sync.OnceFunc(collectOften)})
 		}}
 		t.keeper = t.files
 	}
-	pool := lsp.New(a.languageServers(t))
+	pool := lsp.New(a.languageServers(work))
 	t.servers = sync.OnceValue(pool.Installed)
 	t.git = sync.OnceValue(func() bool { _, err := a.door.Find("git"); return err == nil })
 	t.index = codeindex.New(ws, codeindex.Options{Now: a.Env.Now})
-	hides := func(file string) bool { return a.judge != nil && a.judge.Hides(file) } // searches skip such files
+	hides := func(file string) bool { return a.judge.Hides(file) } // searches skip such files
 	running := bash.Options{
-		Workspace: ws, Shell: a.shell, Env: env, RunsDir: store.relative("runs", sessionID), Now: a.Env.Now,
+		Workspace: ws, Shell: a.shell, Env: env, RunsDir: store.relative("runs", a.id), Now: a.Env.Now,
 		RunsLimit:      int64(a.Config.Storage.RunsSessionBytes),
 		CommandTimeout: time.Duration(a.Config.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    a.Config.Safety.OutputLimitBytes,
-		Analyse:        a.analyse, Confine: t.confiner.Command, Holds: t.confiner.Holds, Attended: t.confiner.Attended, Conceals: t.conceals,
+		Analyse:        a.analyse, Confine: a.confiner.Command, Holds: a.confiner.Holds, Attended: a.confiner.Attended, Conceals: t.conceals,
 	}
 	repository := git.Options{
-		Workspace: ws, Door: a.Door(), Trailer: a.Config.Workflow.CommitTrailer, Confine: t.confiner.Git, Confines: t.confiner.Freezes,
+		Workspace: ws, Door: a.Door(), Trailer: a.Config.Workflow.CommitTrailer, Confine: a.confiner.Git, Confines: a.confiner.Freezes,
 		Hides: hides,
 	}
 	a.dated(&running, &repository)
 	running.Ended = func(e bash.End) {
-		if a.JobEnded != nil {
-			a.JobEnded(slash.Job{ID: e.Job, Command: e.Command, State: e.How, Runs: display.Duration(e.Took)})
+		if a.screen.JobEnded != nil {
+			a.screen.JobEnded(slash.Job{ID: e.Job, Command: e.Command, State: e.How, Runs: display.Duration(e.Took)})
 		}
 	}
 	running.Callback = a.Options.Driver.Callback
 	commands, jobs := bash.All(running)
 	t.jobs = jobs
-	a.jobs.Store(jobs)
 	t.hook = bash.Hook(running)
-	t.ends = append(t.ends, t.confiner.Close, jobs.Close, pool.Close)
+	t.ends = append(t.ends, a.confiner.Close, jobs.Close, pool.Close)
 	fetch := a.Config.Fetch
 	tools := slices.Concat(
 		a.fileTools(ws, pool, t),
@@ -180,11 +172,11 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 			Vision: a.sees(), AllowPrivate: fetch.AllowPrivate, AllowHosts: fetch.AllowHosts, SkipTLSVerify: fetch.SkipTLSVerify,
 			MaxText: fetch.MaxTextBytes, MaxImage: fetch.MaxImageBytes, Timeout: time.Duration(fetch.TimeoutMS) * time.Millisecond,
 			Proxy: http.ProxyFromEnvironment, UserAgent: "coder/" + Version,
-			Reaches: func(address string) bool { return a.judge != nil && a.judge.Reaches(address) },
+			Reaches: func(address string) bool { return a.judge.Reaches(address) },
 		})},
 		[]tool.Tool{codenav.All(ws, pool)}, plan.All(&t.todos),
 		[]tool.Tool{plan.Question(), plan.ExitPlan(plan.ExitOptions{
-			Modes: a.afterPlan, FromYolo: a.Modes.FromYolo, Save: func(text string) (string, error) { return a.savePlan(sessionID, text) },
+			Modes: a.afterPlan, FromYolo: a.Modes.FromYolo, Save: a.savePlan,
 		})},
 		[]tool.Tool{skill.Skill(a.library().skills), memory.Memory(a.memoryTool(ws)), task},
 	)
@@ -216,38 +208,39 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 }
 
 // fileTools returns the file tools; those that write report what they broke.
-func (a *App) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit) []tool.Tool {
+func (a *Session) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit) []tool.Tool {
 	seen := &t.seen.files
 	diagnose := &codenav.Diagnoser{Workspace: ws, Pool: pool}
 	changes := func(one tool.Tool) tool.Tool {
 		return codenav.WithDiagnostics(files.Saved(one, ws, a.Options.Driver.Buffer), diagnose)
 	}
 	return []tool.Tool{
-		files.Read(ws, seen, files.Options{Vision: a.sees(), PDF: a.pdfReader(t.confiner), Buffer: a.Options.Driver.Buffer}), files.List(ws),
+		files.Read(ws, seen, files.Options{Vision: a.sees(), PDF: a.pdfReader(a.confiner), Buffer: a.Options.Driver.Buffer}), files.List(ws),
 		changes(files.Write(ws, seen)),
 		changes(files.Edit(ws, seen)),
 		changes(files.Patch(ws, seen)),
+		changes(files.Notebook(ws, seen)),
 	}
 }
 
 // gitSettings returns the files in which the user tells git what to ignore.
-func (a *App) gitSettings() workspace.GitSettings {
-	home := a.Env.Getenv("HOME")
-	config := cmp.Or(a.Env.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+func (e Env) gitSettings() workspace.GitSettings {
+	home := e.Getenv("HOME")
+	config := cmp.Or(e.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
 	if !filepath.IsAbs(config) {
 		return workspace.GitSettings{}
 	}
 	own := []string{filepath.Join(config, "git", "config"), filepath.Join(home, ".gitconfig")}
-	if file := a.Env.Getenv("GIT_CONFIG_GLOBAL"); file != "" {
+	if file := e.Getenv("GIT_CONFIG_GLOBAL"); file != "" {
 		own = []string{file}
 	}
 	return workspace.GitSettings{Home: home, Configs: append([]string{"/etc/gitconfig"}, own...), Ignore: filepath.Join(config, "git", "ignore")}
 }
 
 // gitFiles returns the user's own files that git reads; nil if the environment names more.
-func (a *App) gitFiles() *undo.GitFiles {
-	own := a.gitSettings()
-	if own.Ignore == "" || a.Env.Getenv("GIT_CONFIG_SYSTEM")+a.Env.Getenv("GIT_CONFIG_COUNT")+a.Env.Getenv("GIT_CONFIG_PARAMETERS") != "" {
+func (e Env) gitFiles() *undo.GitFiles {
+	own := e.gitSettings()
+	if own.Ignore == "" || e.Getenv("GIT_CONFIG_SYSTEM")+e.Getenv("GIT_CONFIG_COUNT")+e.Getenv("GIT_CONFIG_PARAMETERS") != "" {
 		return nil
 	}
 	attributes := []string{"/etc/gitattributes", filepath.Join(filepath.Dir(own.Ignore), "attributes")}
@@ -259,8 +252,8 @@ const maxPlans = 1000
 
 // savePlan saves a plan under the next free number. If a
 // repeated call saves the same plan again, it reuses the number.
-func (a *App) savePlan(sessionID, text string) (string, error) {
-	text = a.keys.conceals(a).Text(strings.TrimRight(text, "\n") + "\n")
+func (a *Session) savePlan(text string) (string, error) {
+	text = a.conceals().Text(strings.TrimRight(text, "\n") + "\n")
 	if a.Options.Ephemeral {
 		return "", nil
 	}
@@ -271,7 +264,7 @@ func (a *App) savePlan(sessionID, text string) (string, error) {
 		return "", err
 	}
 	for n := 1; n <= maxPlans; n++ {
-		name := filepath.Join(".coder", "plans", fmt.Sprintf("%s-%d.md", sessionID, n))
+		name := filepath.Join(".coder", "plans", fmt.Sprintf("%s-%d.md", a.id, n))
 		f, err := os.OpenFile(filepath.Join(a.Root, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			if kept, err := repofile.Below(a.Root).Read(name, int64(len(text))); err == nil && string(kept) == text {
@@ -290,14 +283,14 @@ func (a *App) savePlan(sessionID, text string) (string, error) {
 
 // offload returns a function that saves results too long for the conversation
 // beside commands' output, each once. It returns nil if nothing is saved.
-func (a *App) offload(t *toolkit, sessionID string) func(context.Context, string, string) (string, error) {
+func (a *Session) offload() func(context.Context, string, string) (string, error) {
 	if a.Options.Ephemeral {
 		return nil
 	}
 	return func(_ context.Context, callID, text string) (string, error) {
 		sum := sha256.Sum256([]byte(callID)) // a model may use any call id
-		name := path.Join(".coder", "runs", sessionID, "result-"+hex.EncodeToString(sum[:6])+".txt")
-		err := t.project.ws.CreateFile(name, []byte(t.conceals.Value(text)), 0o600)
+		name := path.Join(".coder", "runs", a.id, "result-"+hex.EncodeToString(sum[:6])+".txt")
+		err := a.kit.project.ws.CreateFile(name, []byte(a.kit.conceals.Value(text)), 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			err = nil
 		}
@@ -353,6 +346,9 @@ func (t *toolkit) observe(r event.Record, when supervisor.When) {
 		}
 	}
 	t.todos.Observe(r)
+	if e, ok := r.Event.(event.MessageAdded); ok && e.Message.Role != chat.System && namesNotebook(e.Message) {
+		t.notebooks.Store(true)
+	}
 	if when == supervisor.Replayed {
 		t.seen.add(r)
 		return
@@ -413,40 +409,38 @@ func (t *toolkit) restore(ctx context.Context, c undo.Call, goals []undo.Goal) (
 	return undo.Restore(ctx, t.files.get(), c, goals)
 }
 
-// changesSince returns a function for the changes to files
-// since a call began, as far as their old contents were saved.
-func (a *App) changesSince(t *toolkit, files *slash.Changes) func(context.Context, event.ToolCallRequested) supervisor.Changes {
-	return func(ctx context.Context, call event.ToolCallRequested) (s supervisor.Changes) {
-		if t.files == nil || len(call.Before) == 0 && call.Tree == "" {
-			return s
-		}
-		keeper := t.files.get()
-		changes, err := keeper.Changes(ctx, tool.Kept{Before: call.Before, Tree: call.Tree})
-		if err != nil {
-			a.warn(fmt.Sprintf("could not determine what %s changed: %v", call.Tool, err))
-		}
-		for _, c := range changes {
-			name := cmp.Or(c.Before.Path, c.After.Path)
-			var old []byte
-			if c.Before.Hash != "" {
-				if old, err = keeper.Content(ctx, c.Before, slash.MaxCompared); err != nil {
-					s.Files = append(s.Files, slash.NotKept(name).String())
-					continue
-				}
-				if old == nil {
-					old = []byte{}
-				}
-			}
-			diff, c := files.Compare(name, old)
-			if c == (slash.Change{}) {
-				continue
-			}
-			s.Files = append(s.Files, c.String())
-			s.Diff.Unified += diff
-		}
-		s.Diff = display.Counted(s.Diff.Unified)
+// changesSince returns the changes to files since a call began, as far as their old contents were saved.
+func (a *Session) changesSince(ctx context.Context, call event.ToolCallRequested) (s supervisor.Changes) {
+	t := a.kit
+	if t.files == nil || len(call.Before) == 0 && call.Tree == "" {
 		return s
 	}
+	keeper := t.files.get()
+	changes, err := keeper.Changes(ctx, tool.Kept{Before: call.Before, Tree: call.Tree})
+	if err != nil {
+		a.warn(fmt.Sprintf("could not determine what %s changed: %v", call.Tool, err))
+	}
+	for _, c := range changes {
+		name := cmp.Or(c.Before.Path, c.After.Path)
+		var old []byte
+		if c.Before.Hash != "" {
+			if old, err = keeper.Content(ctx, c.Before, slash.MaxCompared); err != nil {
+				s.Files = append(s.Files, slash.NotKept(name).String())
+				continue
+			}
+			if old == nil {
+				old = []byte{}
+			}
+		}
+		diff, c := a.changes.Compare(name, old)
+		if c == (slash.Change{}) {
+			continue
+		}
+		s.Files = append(s.Files, c.String())
+		s.Diff.Unified += diff
+	}
+	s.Diff = display.Counted(s.Diff.Unified)
+	return s
 }
 
 // keeper is an [undo.Keeper] created on first use, so that a session without changes costs nothing. A
@@ -510,7 +504,7 @@ func (k *keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChang
 
 // afterPlan returns the modes in which work can continue after a plan: the
 // configured one, the one before planning, and those that edit; never yolo.
-func (a *App) afterPlan() (modes []plan.ExitMode) {
+func (a *Session) afterPlan() (modes []plan.ExitMode) {
 	for _, name := range []string{a.Config.Workflow.PlanExitMode, a.Modes.Toggled(), mode.AutoEdit, mode.Default} {
 		m, err := mode.Lookup(name)
 		known := slices.ContainsFunc(modes, func(o plan.ExitMode) bool { return o.Name == m.Name })

@@ -69,7 +69,7 @@ func (w *workshop) open(script string) *supervisor.Session {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	sup := a.Supervise(uip.Nobody)
+	sup := a.Supervise(uip.Nobody, Screen{})
 	open := sup.Start
 	if known, _ := sup.Exists(w.t.Context(), "s1"); known {
 		open = sup.Resume

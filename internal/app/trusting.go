@@ -108,13 +108,13 @@ func Runs(list []hooks.Hook, servers []mcp.Server) (rows [][]display.Cell) {
 }
 
 // entrusts is [Entrusts] for this workspace.
-func (a *App) entrusts() (rows [][]display.Cell, give func() error, err error) {
+func (a *Site) entrusts() (rows [][]display.Cell, give func() error, err error) {
 	e, err := Entrusts(a.Env, a.Options)
 	return e.Rows(), e.Give, err
 }
 
 // tellTrust says how to apply project settings that were ignored.
-func (a *App) tellTrust() {
+func (a *Site) tellTrust() {
 	if !a.PassesOver() {
 		return
 	}
@@ -126,16 +126,16 @@ func (a *App) tellTrust() {
 }
 
 // Trustable reports whether the folder is not trusted and trust would only allow checks.
-func (a *App) Trustable() bool { return !a.trusts() && !a.PassesOver() }
+func (a *Site) Trustable() bool { return !a.trusts() && !a.PassesOver() }
 
 // PassesOver reports whether project settings are ignored because the project is not trusted with them.
-func (a *App) PassesOver() bool {
+func (a *Site) PassesOver() bool {
 	return a.Trusted != trust.Trusted && !a.Options.Bare && (len(a.Report.Warnings) > 0 || slices.Contains(trust.Settings(a.Project), mcpFile))
 }
 
 // trusts reports whether the folder was trusted at the start and the user has not
 // revoked that, or is trusted by now. It must be called before the user can revoke it.
-func (a *App) trusts() bool {
+func (a *Site) trusts() bool {
 	now, err := a.Trust.Of(a.Root)
 	a.noted.Do(func() { a.inBook = err == nil && now == trust.Trusted })
 	takenBack := a.inBook && err == nil && now == trust.Unknown

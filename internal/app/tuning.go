@@ -23,7 +23,7 @@ type wishes struct {
 
 // tuning returns a function that adds parameters to each request: the user's
 // or the model maker's, without those that the model is known to reject.
-func (a *App) tuning() func(*provider.Request) {
+func (a *Models) tuning() func(*provider.Request) {
 	type asked struct{ model, effort string }
 	var known sync.Map // wishes by model: computing them takes a moment
 	return func(req *provider.Request) {
@@ -44,7 +44,7 @@ func (a *App) tuning() func(*provider.Request) {
 }
 
 // wishesFor returns the parameters for a model, with effort if that is not empty.
-func (a *App) wishesFor(model, effort string) (w wishes) {
+func (a *Models) wishesFor(model, effort string) (w wishes) {
 	c, m := a.endpoint(), a.figures(model)
 	var own modelInfo
 	_ = json.Unmarshal(c.ModelInfo[model], &own) // an unreadable entry was reported earlier

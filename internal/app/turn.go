@@ -142,7 +142,7 @@ func (t *tally) lines(ctx context.Context, name string) (added, deleted int, sam
 
 // Turns tracks a session's turns by its records alone.
 type Turns struct {
-	app    *App
+	in     *Archive
 	checks verify.Checks
 	root   string    // the task of the turn
 	begun  time.Time // when the turn began, or zero
@@ -156,7 +156,7 @@ type Turns struct {
 }
 
 // Turns returns a new tracker for a session.
-func (a *App) Turns() *Turns { return &Turns{app: a} }
+func (a *Archive) Turns() *Turns { return &Turns{in: a} }
 
 // Add adds the next record. If the record ends a turn in which a model replied, Add returns the turn.
 func (t *Turns) Add(ctx context.Context, r event.Record) (turn Turn, ended bool) {
@@ -220,13 +220,13 @@ func (t *Turns) end(ctx context.Context, task string, at time.Time) (Turn, bool)
 	}
 	t.turn.Took, t.turn.Check = at.Sub(t.begun)-t.waited, t.checks.Last()
 	t.begun = time.Time{}
-	ws, err := workspace.Open(t.app.Root, t.app.Options.AddDirs...)
+	ws, err := workspace.Open(t.in.Root, t.in.Options.AddDirs...)
 	if err != nil {
 		t.turn.Files = len(t.names)
 		return t.turn, true
 	}
 	defer ws.Close()
-	kept := t.app.kept(ws)
+	kept := t.in.kept(ws)
 	held := func(s event.FileState) ([]byte, error) {
 		if s.Hash == "" && !s.Lost {
 			return nil, nil
@@ -251,12 +251,8 @@ func (t *Turns) end(ctx context.Context, task string, at time.Time) (Turn, bool)
 
 // LastTurn returns the cost and result of the turn that has ended,
 // once. It reports false if there was none, or no model replied in it.
-func (a *App) LastTurn(ctx context.Context) (Turn, bool) {
-	t := a.turn.Load()
-	if t == nil {
-		return Turn{}, false
-	}
-	turn, ok := t.end(ctx)
+func (a *Session) LastTurn(ctx context.Context) (Turn, bool) {
+	turn, ok := a.turn.end(ctx)
 	turn.Check = a.Checked()
 	return turn, ok
 }

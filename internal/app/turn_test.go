@@ -10,7 +10,7 @@ import (
 
 // A folder that is made for a file is no second file.
 func TestFoldersAreNotCountedAsFiles(t *testing.T) {
-	turns := (&App{Settings: Settings{Root: "/there/is/none"}}).Turns()
+	turns := modelsOf(&Site{Settings: Settings{Root: "/there/is/none"}}).Turns()
 	said := event.MessageAdded{Message: chat.Say(chat.Assistant, "done"), Model: "m"}
 	made := event.ToolCallCompleted{Changes: []event.FileChange{
 		{Before: event.FileState{Path: "src"}, After: event.FileState{Path: "src", Hash: "dir"}},
@@ -29,7 +29,7 @@ func TestFoldersAreNotCountedAsFiles(t *testing.T) {
 
 // Between the end of a program and the next that takes a turn up nothing runs.
 func TestATurnThatIsTakenUpTookNoTimeMeanwhile(t *testing.T) {
-	turns := (&App{Settings: Settings{Root: "/there/is/none"}}).Turns()
+	turns := modelsOf(&Site{Settings: Settings{Root: "/there/is/none"}}).Turns()
 	at := func(seconds int64, actor string, e event.Event) (Turn, bool) {
 		return turns.Add(t.Context(), event.Record{Task: "t", Actor: actor, Time: time.Unix(seconds, 0), Event: e})
 	}
@@ -45,7 +45,7 @@ func TestATurnThatIsTakenUpTookNoTimeMeanwhile(t *testing.T) {
 // Whoever stops a turn at a question has been waited for, also where it was asked again by
 // a program that took the turn up.
 func TestWaitingAtAQuestionThatIsLeftOpenIsNotCounted(t *testing.T) {
-	turns := (&App{Settings: Settings{Root: "/there/is/none"}}).Turns()
+	turns := modelsOf(&Site{Settings: Settings{Root: "/there/is/none"}}).Turns()
 	at := func(seconds int64, e event.Event) (Turn, bool) {
 		return turns.Add(t.Context(), event.Record{Task: "t", Actor: "main", Time: time.Unix(seconds, 0), Event: e})
 	}

@@ -16,7 +16,7 @@ import (
 
 // window returns a model's window in tokens, and whether it is known or only assumed: from
 // its server, now or last time, otherwise from the user, otherwise from the catalogue.
-func (a *App) window(model string) (tokens int, known bool) {
+func (a *Models) window(model string) (tokens int, known bool) {
 	if n := a.servedWindow(model); n > 0 {
 		return n, true
 	}
@@ -25,7 +25,7 @@ func (a *App) window(model string) (tokens int, known bool) {
 }
 
 // servedWindow returns the window that the server in use reported for a model; 0 if it reported none.
-func (a *App) servedWindow(model string) int {
+func (a *Models) servedWindow(model string) int {
 	if a.Recorded != nil {
 		return a.Recorded.Window()
 	}
@@ -36,7 +36,7 @@ func (a *App) servedWindow(model string) int {
 }
 
 // contextLimit returns how many tokens a request may have: the user's limit, but at most the server's window.
-func (a *App) contextLimit() int {
+func (a *Models) contextLimit() int {
 	window, _ := a.window(a.ModelName())
 	limit := a.Config.Runtime.ContextTokenLimit
 	if served := a.servedWindow(a.ModelName()); limit <= 0 || served > 0 && served < limit {
@@ -46,7 +46,7 @@ func (a *App) contextLimit() int {
 }
 
 // raiseWindow returns how to get a larger window from the server in use.
-func (a *App) raiseWindow() string {
+func (a *Models) raiseWindow() string {
 	c := a.endpoint()
 	p := config.PresetNamed(c.Preset)
 	if p.Raise == "" {
@@ -60,7 +60,7 @@ const lookTime = 3 * time.Second
 
 // learning returns the configured endpoint's provider. It asks the server for the model's window
 // if that may differ from the known one: the server is the user's own, or the model is unknown.
-func (a *App) learning() (provider.Provider, error) {
+func (a *Models) learning() (provider.Provider, error) {
 	client, err := a.client()
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ const tight = 0.5
 
 // windowDue reports whether to ask a server for a model's
 // window, alongside a request of about estimate tokens.
-func (a *App) windowDue(base, model string, estimate int) bool {
+func (a *Models) windowDue(base, model string, estimate int) bool {
 	u, err := url.Parse(base)
 	if err != nil || !transport.Local(u) && !a.figures(model).Guessed {
 		return false
@@ -117,7 +117,7 @@ func (a *App) windowDue(base, model string, estimate int) bool {
 
 // otherReplied records which model replied, and reports whether another
 // one did before: the server may serve another model under the same name.
-func (a *App) otherReplied(base, model, by string) (other bool) {
+func (a *Models) otherReplied(base, model, by string) (other bool) {
 	a.windows.change(a.remembers(windowsFile), modelAt(base, model), mostWindows, func(w *heardWindow) bool {
 		was := w.By
 		w.By = cmp.Or(by, model)
@@ -144,7 +144,7 @@ const (
 
 // keepWindow stores a model's window as the server reported
 // it. A missing report does not remove the stored one.
-func (a *App) keepWindow(base, model string, tokens int) {
+func (a *Models) keepWindow(base, model string, tokens int) {
 	a.windows.change(a.remembers(windowsFile), modelAt(base, model), mostWindows, func(w *heardWindow) bool {
 		w.Tokens, w.Seen, w.now = max(cmp.Or(tokens, w.Tokens), 0), a.Env.Now(), true
 		return true

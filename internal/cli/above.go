@@ -48,7 +48,7 @@ func (b *above) Line() string {
 	if b.inputs == 0 {
 		used = 0 // an estimate, of a window that may not be known yet
 	}
-	s := t.app.Standing(session, used)
+	s := t.host.Inside().Standing(used)
 	if now := fmt.Sprint(model, mode, session, s, b.inputs); now != b.made && !b.making {
 		b.made, b.making = now, true
 		b.wg.Go(func() { b.make(session, mode, s) })

@@ -70,7 +70,7 @@ func playDemo(t *testing.T, env Env, lang string, person uip.Interactor) (answer
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := a.Supervise(person).Start(t.Context(), "s1", event.Discard)
+	s, err := a.Supervise(person, app.Screen{}).Start(t.Context(), "s1", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

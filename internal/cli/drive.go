@@ -224,7 +224,7 @@ func (d *driven) open(ctx context.Context, init *initialization) error {
 	}
 	d.app, d.channel.Root = a, a.Root
 	d.agents, d.about = a.Agents()
-	d.out = &output{inv: d.inv, json: d.lines, checked: a.Checked, hint: hintOf(a)}
+	d.out = &output{inv: d.inv, json: d.lines}
 	if fl.Schema != nil {
 		d.out.structured = a.Structured
 	}
@@ -291,13 +291,14 @@ func (d *driven) greeting(init initialization) any {
 	for i, name := range d.agents {
 		agents = append(agents, named{Name: name, About: d.about[i]})
 	}
+	styles, style := d.app.OutputStyles()
 	models := []model{{"default", d.app.ModelName(), "the model from the settings"}}
 	for _, name := range d.app.KnownModels() {
 		models = append(models, model{name, name, ""})
 	}
 	return map[string]any{
-		"commands": commands, "agents": agents, "models": models, "account": map[string]any{}, "output_style": "default",
-		"available_output_styles": []string{"default"}, "hooks_applied": len(init.Hooks) > 0, "hook_on_failure_supported": true,
+		"commands": commands, "agents": agents, "models": models, "account": map[string]any{}, "output_style": style,
+		"available_output_styles": styles, "hooks_applied": len(init.Hooks) > 0, "hook_on_failure_supported": true,
 	}
 }
 
@@ -366,12 +367,13 @@ func (d *driven) note(_ context.Context, r event.Record) error {
 func (d *driven) facts() streamjson.Facts {
 	s := d.Session()
 	m, _ := d.app.Modes.Current()
-	f := streamjson.Facts{Model: d.app.ModelName(), Mode: m.Name, Tools: s.Tools(), Version: app.Version}
+	_, style := d.app.OutputStyles()
+	f := streamjson.Facts{Style: style, Model: d.app.ModelName(), Mode: m.Name, Tools: s.Tools(), Version: app.Version}
 	for _, c := range s.Commands() {
 		f.Commands = append(f.Commands, c.Name)
 	}
 	f.Agents, f.Skills = d.agents, d.app.Skills()
-	f.Servers = initServers(d.app)
+	f.Servers = initServers(d.Inside().MCPStatus())
 	return f
 }
 

@@ -55,8 +55,8 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 		return d.channel.Reply(line.RequestID, map[string]string{"model": d.app.ModelName()}, err)
 	case "mcp_status":
 		all := []serverLine{}
-		states := initServers(d.app)
-		for i, s := range d.app.MCPStatus() {
+		states := initServers(d.Inside().MCPStatus())
+		for i, s := range d.Inside().MCPStatus() {
 			line := serverLine{Name: s.Name, Status: states[i].Status, Error: s.Why, Tools: []toolLine{}}
 			for _, t := range s.Tools {
 				line.Tools = append(line.Tools, toolLine{t.Name, t.About})
@@ -67,9 +67,9 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 	case "mcp_reconnect", "mcp_toggle":
 		found := false
 		if r.Subtype == "mcp_toggle" {
-			found = d.app.ToggleMCP(r.Server, r.On)
+			found = d.Inside().ToggleMCP(r.Server, r.On)
 		} else {
-			found = d.app.ReconnectMCP(r.Server)
+			found = d.Inside().ReconnectMCP(r.Server)
 		}
 		var err error
 		if !found {
@@ -85,7 +85,7 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 		return d.channel.Reply(line.RequestID, nil, nil)
 	case "stop_task":
 		var err error
-		if !d.Session().StopSubtask(r.Task) && !d.app.StopJob(r.Task) {
+		if !d.Session().StopSubtask(r.Task) && !d.Inside().StopJob(r.Task) {
 			err = fmt.Errorf("no running task %s", oneLine(r.Task))
 		}
 		return d.channel.Reply(line.RequestID, nil, err)
@@ -192,9 +192,9 @@ func (d *driven) change(u control.Update) {
 	}
 	switch {
 	case u.Type == "addRules" && u.Behavior == "allow":
-		d.app.AddRules(specs, nil)
+		d.Inside().AddRules(specs, nil)
 	case u.Type == "addRules" && u.Behavior == "deny":
-		d.app.AddRules(nil, specs)
+		d.Inside().AddRules(nil, specs)
 	case u.Type == "setMode":
 		if _, err := d.setMode(context.Background(), u.Mode); err != nil {
 			d.inv.warn(fmt.Sprintf("the mode is unchanged: %v", err))

@@ -284,7 +284,7 @@ func (t *terminal) beside(typed string) (choices []lineedit.Choice) {
 
 // resources offers the resources of MCP servers whose names begin with the typed text.
 func (t *terminal) resources(typed string) (choices []lineedit.Choice) {
-	for _, name := range t.app.NamedResources(typed) {
+	for _, name := range t.host.Inside().NamedResources(typed) {
 		if !strings.HasSuffix(name, ":") {
 			name += " "
 		}

@@ -97,7 +97,7 @@ func (inv *invocation) withSession(ctx context.Context, a *app.App, out *output,
 		return err
 	}
 	err = work(s)
-	running := a.Running()
+	running := s.Inside().Running()
 	if err = inv.close(ctx, s, err); len(running) > 0 {
 		inv.warn(fmt.Sprintf("no longer running in the background: %s", oneLine(strings.Join(running, ", "))))
 	}
@@ -109,7 +109,7 @@ func (inv *invocation) open(ctx context.Context, a *app.App, s *headless, o serv
 	o.Sink = s.out
 	if s.Host, err = serve.Open(ctx, a, o); err == nil {
 		inv.exit.opened()
-		s.out.unkept = a.Store().Unkept
+		s.out.unkept, s.out.host = a.Store().Unkept, s.Host
 	}
 	return err
 }

@@ -35,7 +35,7 @@ func (t *terminal) bindKeys() map[lineedit.Key]lineedit.Key {
 			continue
 		}
 		bound[key] = does
-		t.app.OwnKeys = append(t.app.OwnKeys, [2]string{b.Key, b.Action})
+		t.shown.OwnKeys = append(t.shown.OwnKeys, [2]string{b.Key, b.Action})
 	}
 	return bound
 }
@@ -46,5 +46,5 @@ func (t *terminal) keyTable() [][2]string {
 	for i, k := range all {
 		all[i][1] = t.inv.words.Said(k[1])
 	}
-	return append(all, t.app.OwnKeys...)
+	return append(all, t.shown.OwnKeys...)
 }

@@ -258,8 +258,8 @@ func (inv *invocation) mcpTest(ctx context.Context, a *app.App, servers []mcp.Se
 }
 
 // initServers returns the MCP servers in other agents' words.
-func initServers(a *app.App) (all []streamjson.Server) {
-	for _, s := range a.MCPStatus() {
+func initServers(states []mcp.Status) (all []streamjson.Server) {
+	for _, s := range states {
 		status := map[mcp.State]string{mcp.Off: "disabled", mcp.Ready: "connected", mcp.Failed: "failed", mcp.Locked: "needs-auth"}[s.State]
 		all = append(all, streamjson.Server{Name: s.Name, Status: cmp.Or(status, "pending")})
 	}

@@ -36,7 +36,7 @@ const leaveInput = "/exit"
 
 // leaveMenu asks before you leave running background commands: they end with the session.
 func (t *terminal) leaveMenu() (p lineedit.Picker) {
-	running := t.app.Running()
+	running := t.running()
 	n := len(running)
 	if n == 0 {
 		return p

@@ -14,6 +14,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/model/meter"
 	"coder/internal/model/provider"
+	"coder/internal/serve"
 	"coder/internal/tool/mcp"
 	"coder/internal/tool/structured"
 	"coder/internal/ui/events"
@@ -33,18 +34,18 @@ type output struct {
 	alone bool                 // a call was refused because nobody could be asked
 	asked map[string]bool      // unanswered questions of MCP servers
 
-	checked    func() verify.Check
+	silent     bool                   // the run says nothing of checks
 	structured func() json.RawMessage // the answer in the requested form; nil: none requested
 	form       json.RawMessage        // of the current turn
 
-	unkept func() error                // why something is not saved to disk; nil if everything is
-	hint   func(calls []string) string // the option that would allow calls; nil: unknown
-	local  display.Blocks              // the last output of coder's own
+	unkept func() error   // why something is not saved to disk; nil if everything is
+	host   *serve.Host    // nil before the session is open
+	local  display.Blocks // the last output of coder's own
 }
 
 func (inv *invocation) newOutput(a *app.App) *output {
 	fl := inv.flags
-	o := &output{inv: inv, checked: a.Checked, hint: hintOf(a)}
+	o := &output{inv: inv}
 	if fl.Schema != nil {
 		o.structured = a.Structured
 	}
@@ -56,7 +57,7 @@ func (inv *invocation) newOutput(a *app.App) *output {
 		o.text = true
 		face = event.Discard
 	default:
-		o.json = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, Servers: func() []streamjson.Server { return initServers(a) }, ResultOnly: fl.outputFormat == "json"})
+		o.json = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, Servers: func() []streamjson.Server { return initServers(o.servers(a)) }, ResultOnly: fl.outputFormat == "json"})
 		face = o.json
 	}
 	o.Sink = event.Tee(event.SinkFunc(o.count), face, plain.New(inv.Stderr, plain.Options{Verbose: fl.verbose, Words: inv.words}))
@@ -75,14 +76,26 @@ func (inv *invocation) eventStream() event.Sink {
 // newLines returns the face of a run whose output is read as it comes, like a terminal's, but not by a
 // terminal.
 func (inv *invocation) newLines(a *app.App) (*output, *term.Renderer) {
-	o := &output{inv: inv, hint: hintOf(a), checked: func() verify.Check { return verify.Check{} }}
+	o := &output{inv: inv, silent: true}
 	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Words: inv.words, Now: inv.Now, ASCII: inv.ascii()})
 	o.Sink = event.Tee(event.SinkFunc(o.count), face)
 	return o, face
 }
 
-func hintOf(a *app.App) func(calls []string) string {
-	return func(calls []string) string { return a.Hint(context.Background(), calls) }
+// servers returns the states of the session's MCP servers, or before it is open those of the workspace.
+func (o *output) servers(a *app.Workspace) []mcp.Status {
+	if o.host == nil {
+		return a.MCPStatus()
+	}
+	return o.host.Inside().MCPStatus()
+}
+
+// checked returns the session's last check.
+func (o *output) checked() verify.Check {
+	if o.silent || o.host == nil {
+		return verify.Check{}
+	}
+	return o.host.Inside().Checked()
 }
 
 // count updates the turn's totals.
@@ -204,14 +217,14 @@ func (o *output) refused(n int) string {
 	if n != 1 {
 		text = fmt.Sprintf("finished, but %d calls were refused", n)
 	}
-	if !o.alone || o.hint == nil {
+	if !o.alone || o.host == nil {
 		return text
 	}
 	var calls []string
 	for _, d := range o.tally.Denials {
 		calls = append(calls, d.CallID)
 	}
-	switch option := o.hint(calls); {
+	switch option := o.host.Inside().Hint(context.Background(), calls); {
 	case option == "--auto-approve":
 		text += "; --auto-approve allows calls that only need approval"
 	case option != "":

@@ -134,12 +134,12 @@ func (t *terminal) recallEnd(ctx context.Context, records []event.Record, called
 	turns := t.app.Turns()
 	for _, r := range records {
 		if turn, ended := turns.Add(ctx, r); ended {
-			turn.Check = t.app.Checked()
+			turn.Check = t.host.Inside().Checked()
 			return t.face.Tell(line.of(turn))
 		}
 	}
 	_, cutOff := t.session().Unfinished()
-	if said, role := line.standing(t.app.Checked()); called && !cutOff && said != "" && role != ink.Good { // the passed check may belong to an earlier turn
+	if said, role := line.standing(t.host.Inside().Checked()); called && !cutOff && said != "" && role != ink.Good { // the passed check may belong to an earlier turn
 		return t.face.Tell(span(role, said))
 	}
 	return nil

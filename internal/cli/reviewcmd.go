@@ -43,7 +43,7 @@ func (inv *invocation) review(ctx context.Context, a *app.App, s *headless) erro
 	if err != nil {
 		return err
 	}
-	diff = a.Shown(sanitize.Text(diff))
+	diff = s.Inside().Shown(sanitize.Text(diff))
 	change, err := review.Parse(diff)
 	if err == nil {
 		err = change.CheckedOut(a.Reviewed)

@@ -44,6 +44,7 @@ type terminal struct {
 	theme   string // the theme of colours
 	face    face
 	host    *serve.Host
+	shown   app.Screen         // as sessions see it
 	told    []string           // the user's messages before the session was continued
 	paths   *pathfind.Finder   // the workspace's files, for naming them
 	remote  serve.Listener     // for messages from elsewhere
@@ -149,7 +150,7 @@ func (t *terminal) openLines(ctx context.Context) (err error) {
 		Terminal: keys, Page: page, Render: term.New(term.Options{
 			Out: page, Width: func() int { return width(t.out) }, Words: t.inv.words, Now: t.inv.Now, ASCII: t.inv.ascii(), Spoken: t.inv.settings.Config.UI.Plain, AtOnce: true, ThoughtLine: t.app.Config.UI.Thinking == "line",
 		}),
-		Words: t.inv.words, Session: t.view, Status: t.status, Above: t.above.Line, Compact: t.compact(), Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", After: t.after, Sent: t.sent, Unsent: t.unsent, Running: t.app.Running, Leaving: t.inv.exit.leave,
+		Words: t.inv.words, Session: t.view, Status: t.status, Above: t.above.Line, Compact: t.compact(), Dir: t.app.Root, Trust: t.app.Trustable, Direct: t.direct(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", After: t.after, Sent: t.sent, Unsent: t.unsent, Running: t.running, Leaving: t.inv.exit.leave,
 	}
 	return t.converse(ctx)
 }
@@ -184,7 +185,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	t.paths = pathfind.New(t.app.Paths, t.inv.Now)
 	defer t.paths.Close()
 	if name != "linux" {
-		t.app.Terminal = func(bytes string) { _, _ = io.WriteString(t.printer, bytes) } // a terminal that is gone ends the program by itself
+		t.shown.Copy = func(bytes string) { _, _ = io.WriteString(t.printer, bytes) } // a terminal that is gone ends the program by itself
 	}
 	t.colours, t.size, t.theme = t.inv.palette(true), screen.Size, t.app.Theme()
 	if _, err := t.colours.With(t.app.Config.UI.Colors); err != nil {
@@ -337,7 +338,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	if errors.Is(err, errLeft) {
 		err = nil
 	}
-	running := t.app.Running()
+	running := t.running()
 	done := t.host.Close(ctx)
 	if closeErr := t.inv.closed(done); err == nil {
 		err = closeErr
@@ -358,8 +359,8 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 
 // begin opens the session.
 func (t *terminal) begin(ctx context.Context, which app.Which) (err error) {
-	t.app.JobEnded = t.jobEnded
-	o := serve.Options{Which: which, Sink: t.face.Out(), Person: t.face, Elsewhere: true, Said: t.warn}
+	t.shown.JobEnded = t.jobEnded
+	o := serve.Options{Which: which, Sink: t.face.Out(), Person: t.face, Screen: t.shown, Elsewhere: true, Said: t.warn}
 	if t.host, err = serve.Open(ctx, t.app, o); err == nil {
 		t.inv.exit.opened()
 	}
@@ -368,6 +369,9 @@ func (t *terminal) begin(ctx context.Context, which app.Which) (err error) {
 
 // session returns the open session.
 func (t *terminal) session() *supervisor.Session { return t.host.Session() }
+
+// running lists the session's running background commands.
+func (t *terminal) running() []string { return t.host.Inside().Running() }
 
 // close closes the session.
 func (t *terminal) close(ctx context.Context) error { return t.inv.closed(t.host.Close(ctx)) }
@@ -501,7 +505,7 @@ func (t *terminal) follow(ctx context.Context) error {
 	case to.Exit:
 		return errLeft
 	}
-	running := t.app.Running()
+	running := t.running()
 	left, err := t.host.Follow(ctx, to)
 	if err != nil {
 		return t.say(ink.Bad, t.inv.words.Said(message(err)))

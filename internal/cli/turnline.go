@@ -15,7 +15,7 @@ import (
 
 // sumUp shows the usage and result of the last turn on one line.
 func (t *terminal) sumUp(ctx context.Context) error {
-	turn, ok := t.app.LastTurn(ctx)
+	turn, ok := t.host.Inside().LastTurn(ctx)
 	if !ok {
 		return nil
 	}

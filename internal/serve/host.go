@@ -22,6 +22,7 @@ type Options struct {
 	Sink  event.Sink // shows events
 	// Person answers questions.
 	Person uip.Interactor
+	Screen app.Screen // the person's terminal, if there is one
 	// Elsewhere lets the user's other processes answer, too. Said, if set, reports here that one did.
 	Elsewhere bool
 	Said      func(text string)
@@ -36,7 +37,7 @@ type Host struct {
 	App       *app.App
 	Questions *Questions
 
-	sup  *supervisor.Supervisor
+	sup  *app.Sessions
 	sink event.Sink
 
 	mu      sync.Mutex // guards the fields below
@@ -58,7 +59,7 @@ func Open(ctx context.Context, a *app.App, o Options) (*Host, error) {
 		afar: o.Elsewhere && !a.Options.Ephemeral && a.Home != "", // without a record, another process could not find the question
 	}
 	h.sink = event.Tee(event.SinkFunc(h.Questions.note), h.sink)
-	h.sup = a.Supervise(h.Questions)
+	h.sup = a.Supervise(h.Questions, o.Screen)
 	opened, err := a.Open(ctx, h.sup, o.Which, h.sink)
 	if err != nil {
 		a.Store().Tidy()
@@ -74,6 +75,9 @@ func (h *Host) Session() *supervisor.Session {
 	defer h.mu.Unlock()
 	return h.session
 }
+
+// Inside returns what the open session has: its judge, tools, usage and checks.
+func (h *Host) Inside() *app.Session { return h.sup.Opened() }
 
 // ID returns the session's id.
 func (h *Host) ID() string { return h.Session().ID }

@@ -61,7 +61,7 @@ func (r Report) sarif(version string) object {
 			uri = "./" + uri
 		}
 		results = append(results, object{
-			"ruleId": "review", "ruleIndex": 0, "level": f.Severity, "message": object{"text": f.Title + "\n\n" + f.Detail},
+			"ruleId": "review", "ruleIndex": 0, "level": f.Severity, "message": object{"text": strings.TrimSpace(f.Title + "\n\n" + f.Detail)},
 			"locations": []object{{"physicalLocation": object{
 				"artifactLocation": object{"uri": uri},
 				"region":           object{"startLine": f.Line, "snippet": object{"text": f.Quote}},
@@ -69,7 +69,7 @@ func (r Report) sarif(version string) object {
 			"partialFingerprints": object{"coderReview/v1": f.fingerprint()},
 		})
 	}
-	rule := object{"id": "review", "name": "Review", "shortDescription": object{
+	rule := object{"id": "review", "shortDescription": object{
 		"text": "A model reviewed the change. Each finding is at a changed line.",
 	}}
 	driver := object{"name": "coder", "version": cmp.Or(version, "dev"), "rules": []object{rule}}
@@ -95,7 +95,7 @@ func (r Report) checkRun() object {
 	for _, f := range r.Findings[:min(len(r.Findings), maxAnnotations)] {
 		annotations = append(annotations, object{
 			"path": f.File, "start_line": f.Line, "end_line": f.Line,
-			"annotation_level": levels[f.Severity], "title": f.Title, "message": f.Detail,
+			"annotation_level": levels[f.Severity], "title": f.Title, "message": cmp.Or(f.Detail, f.Title),
 		})
 	}
 	conclusion, title := "success", "No findings"

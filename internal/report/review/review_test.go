@@ -131,6 +131,12 @@ func TestReportsForServices(t *testing.T) {
 	if n := len(output["annotations"].([]any)); n != 50 || check["conclusion"] != "neutral" || !strings.Contains(output["summary"].(string), "10 more findings") {
 		t.Errorf("github: %d annotations, %v", n, check)
 	}
+	r.Findings[0].Detail = "" // GitHub refuses an annotation without a message
+	message := decode("sarif")["runs"].([]any)[0].(map[string]any)["results"].([]any)[0].(map[string]any)["message"].(map[string]any)["text"]
+	annotation := decode("github")["output"].(map[string]any)["annotations"].([]any)[0].(map[string]any)["message"]
+	if message != "t" || annotation != "t" {
+		t.Errorf("without detail: %q, %q", message, annotation)
+	}
 	for severity, want := range map[string]bool{"error": false, "warning": true, "note": true, "never": false} {
 		if r.Reaches(severity) != want {
 			t.Errorf("reaches %s: %v", severity, !want)

@@ -1,14 +1,19 @@
-package app
+// Package ship sends the records of audit logs elsewhere: to a file, to syslog, or to a collector. It sends each
+// record once; a process that is killed sends at most one batch again, under the same ids.
+package ship
 
 import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"log/syslog"
 	"maps"
 	"net/http"
@@ -18,7 +23,6 @@ import (
 	"strings"
 	"time"
 
-	"coder/internal/config"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
 	"coder/internal/host/atomicfile"
@@ -42,22 +46,19 @@ type receiver interface {
 	Close() error
 }
 
-// shipCursor is how far the audit logs were sent to one receiver. It is saved after every batch, so a
+// cursor is how far the audit logs were sent to one receiver. It is saved after every batch, so a
 // process that is killed sends at most one batch again, under the same ids.
-type shipCursor struct {
-	To       string              `json:"to"`
-	Sessions map[string]shipMark `json:"sessions"`
-	Offset   int64               `json:"offset,omitempty"` // of the receiver's file
+type cursor struct {
+	To       string          `json:"to"`
+	Sessions map[string]mark `json:"sessions"`
+	Offset   int64           `json:"offset,omitempty"` // of the receiver's file
 }
 
-type shipMark struct {
+type mark struct {
 	Began int64  `json:"began"` // time of the first record: an id can be used again after a session was deleted
 	Seq   uint64 `json:"seq"`
 	Size  int64  `json:"size"` // of the log when it was last read to its end
 }
-
-// shipDir is where the cursors are, in the user's folder.
-const shipDir = "ship"
 
 // A batch has at most so many records, and about so many bytes.
 const (
@@ -67,26 +68,42 @@ const (
 	maxDatagram     = 7 << 10 // of a message for syslog
 )
 
-// Ship sends the records of all audit logs that it has not sent before: to "syslog", to "otlp", or to a file.
-func (a *App) Ship(ctx context.Context, to string) (records, sessions int, err error) {
-	if a.Home == "" {
-		return 0, 0, inputf("no folder for the cursor: set HOME or CODER_HOME")
-	}
-	dir := filepath.Join(a.Home, shipDir)
-	busy := filepath.Join(dir, "busy") // a separate folder: writing a file locks the file's folder
+// Project is a folder with sessions.
+type Project struct {
+	Root     string
+	Sessions []string
+	LogPath  func(session string, l event.Log) string
+	Read     func(ctx context.Context, session string, l event.Log) iter.Seq2[event.Record, error]
+}
+
+// Collector is a collector for OTLP logs, and what it is told of this program.
+type Collector struct {
+	telemetry.Target
+	Resource []telemetry.Attribute
+	Version  string
+}
+
+// Options say what to send where.
+type Options struct {
+	Dir       string    // for the cursors
+	To        string    // "syslog", "syslog:" with a socket, or a file's path; unused with a collector
+	Collector Collector // used if it has an address
+	Projects  iter.Seq[Project]
+}
+
+// Ship sends the records of all audit logs that it has not sent before.
+func Ship(ctx context.Context, o Options) (records, sessions int, err error) {
+	busy := filepath.Join(o.Dir, "busy") // a separate folder: writing a file locks the file's folder
 	if err := os.MkdirAll(busy, 0o700); err != nil {
 		return 0, 0, err
-	}
-	if to != "otlp" && to != "syslog" && !strings.HasPrefix(to, "syslog:") && !filepath.IsAbs(to) {
-		to = filepath.Join(a.Env.Dir, to)
 	}
 	release, err := atomicfile.Lock(busy)
 	if err != nil {
 		return 0, 0, fmt.Errorf("another process ships the audit logs: %w", err)
 	}
 	defer release()
-	s := &shipment{app: a, path: filepath.Join(dir, shortHash(to)+".json")}
-	s.cursor = shipCursor{To: to, Sessions: map[string]shipMark{}}
+	s := &shipment{projects: o.Projects, path: filepath.Join(o.Dir, short(o.To)+".json")}
+	s.cursor = cursor{To: o.To, Sessions: map[string]mark{}}
 	text, err := repofile.Own(s.path, maxCursor)
 	if err == nil {
 		err = json.Unmarshal(text, &s.cursor)
@@ -94,48 +111,53 @@ func (a *App) Ship(ctx context.Context, to string) (records, sessions int, err e
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, 0, fmt.Errorf("read the cursor %s: %w", s.path, err)
 	}
-	if s.to, err = a.receiver(to, &s.cursor); err != nil {
+	if s.to, err = open(o, &s.cursor); err != nil {
 		return 0, 0, err
 	}
 	err = errors.Join(s.all(ctx), s.to.Close())
 	return s.records, s.sessions, err
 }
 
-// receiver opens what takes the records.
-func (a *App) receiver(to string, cursor *shipCursor) (receiver, error) {
-	path, isSocket := strings.CutPrefix(to, "syslog:")
+// open opens what takes the records.
+func open(o Options, c *cursor) (receiver, error) {
+	path, isSocket := strings.CutPrefix(o.To, "syslog:")
 	switch {
-	case to == "otlp":
-		return a.collector()
-	case to == "syslog":
+	case o.Collector.URL != "":
+		return toCollector{o.Collector, &http.Transport{Proxy: http.ProxyFromEnvironment}}, nil
+	case o.To == "syslog":
 		w, err := syslog.New(syslog.LOG_INFO|syslog.LOG_AUTH, "coder")
 		return toSyslog{w}, err
 	case isSocket:
 		w, err := syslog.Dial("unixgram", path, syslog.LOG_INFO|syslog.LOG_AUTH, "coder")
 		return toSyslog{w}, err
 	}
-	return openShipFile(to, cursor)
+	return openFile(o.To, c)
+}
+
+// short is a short name for a text, the same each time.
+func short(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:12])
 }
 
 // shipment is one call of Ship.
 type shipment struct {
-	app      *App
+	projects iter.Seq[Project]
 	to       receiver
 	path     string
-	cursor   shipCursor
+	cursor   cursor
 	batch    []shipped
-	marks    map[string]shipMark // of the sessions in the batch, once it is sent
+	marks    map[string]mark // of the sessions in the batch, once it is sent
 	bytes    int
 	records  int
 	sessions int
 }
 
 func (s *shipment) all(ctx context.Context) (failed error) {
-	s.marks = map[string]shipMark{}
-	for _, root := range s.app.Workspaces() {
-		store := s.app.storeOf(root)
-		for _, id := range sessionsOf(root) {
-			if err := s.session(ctx, store, root, id); err != nil {
+	s.marks = map[string]mark{}
+	for p := range s.projects {
+		for _, id := range p.Sessions {
+			if err := s.session(ctx, p, id); err != nil {
 				var unread *unreadError
 				if failed = errors.Join(failed, err); !errors.As(err, &unread) {
 					return failed
@@ -146,7 +168,7 @@ func (s *shipment) all(ctx context.Context) (failed error) {
 	if failed = errors.Join(failed, s.flush(ctx)); failed != nil {
 		return failed
 	}
-	if f, ok := s.to.(*shipFile); ok && f.size != s.cursor.Offset { // the rest there is of sessions that are gone
+	if f, ok := s.to.(*file); ok && f.size != s.cursor.Offset { // the rest there is of sessions that are gone
 		s.cursor.Offset = f.size
 		return s.save()
 	}
@@ -162,24 +184,24 @@ type unreadError struct {
 func (e *unreadError) Error() string { return fmt.Sprintf("session %s: %v", e.session, e.err) }
 func (e *unreadError) Unwrap() error { return e.err }
 
-func (s *shipment) session(ctx context.Context, store *Store, root, id string) error {
-	key := shortHash(root) + "/" + id
-	mark := s.cursor.Sessions[key]
-	info, err := os.Stat(store.LogPath(id, event.Audit))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == mark.Size {
+func (s *shipment) session(ctx context.Context, p Project, id string) error {
+	key := short(p.Root) + "/" + id
+	sent := s.cursor.Sessions[key]
+	info, err := os.Stat(p.LogPath(id, event.Audit))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == sent.Size {
 		return nil
 	}
 	before, began := s.records+len(s.batch), int64(0)
-	for r, err := range store.read(ctx, id, nil, event.Audit) {
+	for r, err := range p.Read(ctx, id, event.Audit) {
 		if err != nil {
 			return &unreadError{id, err}
 		}
 		if began == 0 {
-			if began = r.Time.UnixMicro(); began != mark.Began {
-				mark = shipMark{Began: began}
+			if began = r.Time.UnixMicro(); began != sent.Began {
+				sent = mark{Began: began}
 			}
 		}
-		if r.Seq <= mark.Seq {
+		if r.Seq <= sent.Seq {
 			continue
 		}
 		text, err := event.Encode(r)
@@ -187,11 +209,11 @@ func (s *shipment) session(ctx context.Context, store *Store, root, id string) e
 			return &unreadError{id, err}
 		}
 		s.batch = append(s.batch, shipped{
-			ID: fmt.Sprintf("%s/%x/%d", key, began, r.Seq), Project: root, Session: id, Time: r.Time, Record: bytes.TrimSpace(text),
+			ID: fmt.Sprintf("%s/%x/%d", key, began, r.Seq), Project: p.Root, Session: id, Time: r.Time, Record: bytes.TrimSpace(text),
 		})
 		s.bytes += len(text)
-		mark.Seq = r.Seq
-		s.marks[key] = shipMark{Began: began, Seq: r.Seq}
+		sent.Seq = r.Seq
+		s.marks[key] = mark{Began: began, Seq: r.Seq}
 		if len(s.batch) >= maxShipped || s.bytes >= maxShippedBytes {
 			if err := s.flush(ctx); err != nil {
 				return err
@@ -202,9 +224,9 @@ func (s *shipment) session(ctx context.Context, store *Store, root, id string) e
 		s.sessions++
 	}
 	if info != nil {
-		mark.Size = info.Size() // what came since is read the next time
+		sent.Size = info.Size() // what came since is read the next time
 	}
-	s.marks[key] = mark
+	s.marks[key] = sent
 	return nil
 }
 
@@ -222,7 +244,7 @@ func (s *shipment) flush(ctx context.Context) error {
 		}
 	}
 	maps.Copy(s.cursor.Sessions, s.marks)
-	if f, ok := s.to.(*shipFile); ok && len(f.seen) == 0 { // what the cursor does not know of is looked at again
+	if f, ok := s.to.(*file); ok && len(f.seen) == 0 { // what the cursor does not know of is looked at again
 		s.cursor.Offset = f.size
 	}
 	s.records += len(s.batch)
@@ -238,16 +260,16 @@ func (s *shipment) save() error {
 	return nil
 }
 
-// shipFile is a file of lines, one for each record.
-type shipFile struct {
+// file is a file of lines, one for each record.
+type file struct {
 	*os.File
 	size int64
 	seen map[string]bool // ids beyond the cursor
 }
 
-// openShipFile opens a file for more lines. A process that was killed can have written lines that the cursor
+// openFile opens a file for more lines. A process that was killed can have written lines that the cursor
 // does not know of; they are not written again, and a line without an end is removed.
-func openShipFile(path string, cursor *shipCursor) (*shipFile, error) {
+func openFile(path string, at *cursor) (*file, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -259,7 +281,7 @@ func openShipFile(path string, cursor *shipCursor) (*shipFile, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	s := &shipFile{File: f, size: cursor.Offset, seen: map[string]bool{}}
+	s := &file{File: f, size: at.Offset, seen: map[string]bool{}}
 	if info.Size() < s.size { // another file by now, such as after a rotation
 		s.size = 0
 	}
@@ -280,7 +302,7 @@ func openShipFile(path string, cursor *shipCursor) (*shipFile, error) {
 	}
 }
 
-func (f *shipFile) take(_ context.Context, batch []shipped) error {
+func (f *file) take(_ context.Context, batch []shipped) error {
 	var text []byte
 	for _, one := range batch {
 		if f.seen[one.ID] {
@@ -316,23 +338,8 @@ func (w toSyslog) take(_ context.Context, batch []shipped) error {
 
 // toCollector posts each batch as OTLP logs. A batch that was not accepted as a whole is sent again.
 type toCollector struct {
-	telemetry.Target
-	resource  []telemetry.Attribute
+	Collector
 	transport http.RoundTripper
-}
-
-func (a *App) collector() (receiver, error) {
-	if !a.permits(func(l config.Limits) *bool { return l.Telemetry }) {
-		return nil, configf("telemetry is not allowed by managed settings")
-	}
-	target, resource, complaint := telemetry.Logs(a.Env.Getenv, Version)
-	if target == nil {
-		if complaint == "" {
-			complaint = "--to otlp needs OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"
-		}
-		return nil, inputf("%s", complaint)
-	}
-	return toCollector{*target, resource, &http.Transport{Proxy: http.ProxyFromEnvironment}}, nil
 }
 
 func (c toCollector) take(ctx context.Context, batch []shipped) error {
@@ -344,7 +351,7 @@ func (c toCollector) take(ctx context.Context, batch []shipped) error {
 			}
 		}
 	})
-	return telemetry.SendLogs(ctx, c.transport, c.Target, c.resource, Version, logs)
+	return telemetry.SendLogs(ctx, c.transport, c.Target, c.Resource, c.Version, logs)
 }
 
 func (c toCollector) Close() error { return nil }
