@@ -157,9 +157,6 @@ type Workspace struct {
 	answer     *structured.Answer     // nil unless answers need a certain form
 }
 
-// App is a Workspace.
-type App = Workspace
-
 // New puts coder together with a workspace's settings. It reports problems that do not prevent work to warn.
 func New(env Env, o Options, s Settings, warn func(string)) (*Workspace, error) {
 	site := &Site{Settings: s, Env: env, Options: o, warn: warn, shell: shell.Find()}

@@ -49,7 +49,7 @@ func (a *Session) commands() (all []slash.Command, observe func(event.Record)) {
 		Spent:   ledger, Models: models{a.Models, a.live},
 		Permissions: a.judge.Permissions, Revoke: revoke, Servers: kit.mcp, Login: a.loginMCP, Skills: a.library().skills, Agents: a.crew.list,
 		Todos: kit.todos.List, Jobs: kit.background, Copy: clip.Copy, Tasks: func(ctx context.Context) ([]slash.Task, error) { return a.tasks(ctx, a.id) },
-		Settings: settingsFor{a.Workspace}, Status: a.status,
+		Settings: settingsFor{a.Workspace}, Styles: stylesFor{settingsFor{a.Workspace}}, Status: a.status,
 		Trust: a.Trust, Entrusts: a.entrusts, Memory: memoryFor{a},
 	})
 	return all, func(r event.Record) { ledger.Add(r); a.changes.Add(r) }

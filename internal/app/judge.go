@@ -287,7 +287,11 @@ func (a *safety) misspelt(name string) string {
 	if isPattern(name) || slices.ContainsFunc(a.meant(name), func(m string) bool { return slices.Contains(known, m) }) {
 		return ""
 	}
-	return nearest.Of(name, known)
+	near := nearest.Of(name, known)
+	if theirs := dialect.Ours(name); len(theirs) > 0 && !slices.Contains(theirs, near) {
+		return "" // another agent's tool, of which coder has another
+	}
+	return near
 }
 
 // inOurNames returns this run's rules with coder's names for the tools.

@@ -16,10 +16,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/agent/supervisor"
 	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
@@ -48,23 +50,24 @@ import (
 
 // toolkit has a session's tools, the data to undo their work, and what must be closed with them.
 type toolkit struct {
-	set      tool.Set
-	keeper   toolrun.Keeper // nil if nothing is saved
-	files    *keeper        // the same, or nil
-	history  undo.History
-	notOurs  string // why changes on record are not in history; "" if there are none
-	todos    plan.Memory
-	seen     recollection
-	index    *codeindex.Index
-	project  project
-	hook     tool.Tool         // runs the user's commands on events
-	mcp      *mcp.Host         // other programs' tools; nil if there are none
-	awaited  sync.Once         // waits for them once
-	jobs     *bash.Jobs        // the background commands
-	conceals *secret.Concealer // masks keys in everything shown and saved
-	claims   func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
-	git      func() bool // git is available
-	servers  func() bool // language servers are available
+	set       tool.Set
+	keeper    toolrun.Keeper // nil if nothing is saved
+	files     *keeper        // the same, or nil
+	history   undo.History
+	notOurs   string // why changes on record are not in history; "" if there are none
+	todos     plan.Memory
+	seen      recollection
+	index     *codeindex.Index
+	project   project
+	hook      tool.Tool         // runs the user's commands on events
+	mcp       *mcp.Host         // other programs' tools; nil if there are none
+	awaited   sync.Once         // waits for them once
+	jobs      *bash.Jobs        // the background commands
+	conceals  *secret.Concealer // masks keys in everything shown and saved
+	claims    func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
+	git       func() bool // git is available
+	servers   func() bool // language servers are available
+	notebooks atomic.Bool // the conversation names a notebook
 
 	work     context.Context // ends with close
 	marked   string          // marks the environment of this workspace's commands
@@ -216,6 +219,7 @@ func (a *Session) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit)
 		changes(files.Write(ws, seen)),
 		changes(files.Edit(ws, seen)),
 		changes(files.Patch(ws, seen)),
+		changes(files.Notebook(ws, seen)),
 	}
 }
 
@@ -342,6 +346,9 @@ func (t *toolkit) observe(r event.Record, when supervisor.When) {
 		}
 	}
 	t.todos.Observe(r)
+	if e, ok := r.Event.(event.MessageAdded); ok && e.Message.Role != chat.System && namesNotebook(e.Message) {
+		t.notebooks.Store(true)
+	}
 	if when == supervisor.Replayed {
 		t.seen.add(r)
 		return

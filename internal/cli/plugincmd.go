@@ -136,7 +136,7 @@ func (inv *invocation) pluginLines(c app.PluginContents) (lines []string) {
 	for _, part := range []struct {
 		title, mark string
 		items       []slash.Item
-	}{{inv.words.T("commands:"), "/", c.Commands}, {inv.words.T("skills:"), "", c.Skills}, {inv.words.T("agents:"), "", c.Agents}} {
+	}{{inv.words.T("commands:"), "/", c.Commands}, {inv.words.T("skills:"), "", c.Skills}, {inv.words.T("agents:"), "", c.Agents}, {inv.words.T("output styles:"), "", c.Styles}} {
 		if len(part.items) > 0 {
 			lines = append(lines, part.title)
 		}
@@ -184,6 +184,7 @@ type pluginRow struct {
 	Commands    []string    `json:"commands,omitempty"`
 	Skills      []string    `json:"skills,omitempty"`
 	Agents      []string    `json:"agents,omitempty"`
+	Styles      []string    `json:"outputStyles,omitempty"`
 	Hooks       []pluginRun `json:"hooks,omitempty"`
 	Servers     []pluginRun `json:"mcpServers,omitempty"`
 }
@@ -234,7 +235,7 @@ func (r *pluginRow) take(c app.PluginContents) {
 	for _, part := range []struct {
 		into  *[]string
 		items []slash.Item
-	}{{&r.Commands, c.Commands}, {&r.Skills, c.Skills}, {&r.Agents, c.Agents}} {
+	}{{&r.Commands, c.Commands}, {&r.Skills, c.Skills}, {&r.Agents, c.Agents}, {&r.Styles, c.Styles}} {
 		for _, item := range part.items {
 			*part.into = append(*part.into, item.Name)
 		}
