@@ -32,13 +32,13 @@ func HasGoldens(root string) bool {
 
 // Golden returns a golden session's folder: the workspace's by name, or any by path.
 func (a *Workspace) Golden(name string) string {
-	if !strings.ContainsRune(name, filepath.Separator) && name != "." && name != ".." {
+	switch {
+	case filepath.IsAbs(name):
+		return filepath.Clean(name)
+	case filepath.Base(name) == name && name != "." && name != "..":
 		return filepath.Join(a.GoldenDir(), name)
 	}
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(a.Env.Dir, name)
-	}
-	return filepath.Clean(name)
+	return filepath.Join(a.Env.Dir, name)
 }
 
 // Goldens returns the names of the workspace's golden sessions.
@@ -98,11 +98,11 @@ func (a *Workspace) SaveGolden(
 		}
 		left = append(left, more...)
 	}
-	report, learnt, err := a.runBare(ctx, take, world, kept, g, true)
-	if err != nil || learnt == nil {
-		return &SavedGolden{report, left, true}, err
+	report, learnt, err := a.runBare(ctx, take, world, kept, &g, true)
+	if learnt != nil {
+		err = learnt.Write(dir)
 	}
-	return &SavedGolden{report, left, false}, learnt.Write(dir)
+	return &SavedGolden{report, left, learnt == nil}, err
 }
 
 // takeRepository gives a golden session the repository that it began in.
@@ -150,16 +150,16 @@ func (a *Workspace) RunGolden(ctx context.Context, dir string, update bool) (*re
 		return nil, inputf("cannot read the golden session in %s: %v", dir, err)
 	}
 	take := rerun.New(g.Session, g.Root, g.Records)
-	report, learnt, err := a.runBare(ctx, take, past.NewWorld(g.Start, g.Later), golden.Kept{Dir: dir}, *g, update)
-	if err != nil || learnt == nil {
-		return report, err
+	report, learnt, err := a.runBare(ctx, take, past.NewWorld(g.Start, g.Later), golden.Kept{Dir: dir}, g, update)
+	if learnt != nil {
+		report.Difference, err = nil, learnt.WriteExpected(dir)
 	}
-	return &rerun.Report{Session: report.Session, Steps: report.Steps, Records: report.Records}, learnt.WriteExpected(dir)
+	return report, err
 }
 
 // runBare reruns a take with the settings of the command line and the project only, as if on another machine.
 func (a *Workspace) runBare(
-	ctx context.Context, take *rerun.Take, world *past.World, kept past.Contents, g golden.Golden, learn bool,
+	ctx context.Context, take *rerun.Take, world *past.World, kept past.Contents, g *golden.Golden, learn bool,
 ) (*rerun.Report, *golden.Golden, error) {
 	home, err := a.stage()
 	if err != nil {
@@ -185,15 +185,14 @@ func (a *Workspace) runBare(
 	s := staging{
 		take: take, world: world, kept: kept, hidden: []string{a.Home, home},
 		except: rerun.Exceptions{Records: g.Except, Ignore: g.Ignore},
-		within: outer(g.Within),
-		was:    map[string]string{g.Platform: "<platform>"}, is: hosts(),
+		within: filepath.Dir(filepath.FromSlash(g.Within)),
+		was:    map[string]string{g.Platform: "<platform>"}, is: machine(),
 		furnish: func(ctx context.Context, root string) error {
 			return errors.Join(a.copyAuthored(root, "golden"), g.Unpack(ctx, root, b.bareDoor(g.Top(root))))
 		},
 	}
-	s.is[platform()] = "<platform>"
 	if learn {
-		s.learn = &g
+		s.learn = g
 	}
 	return b.again(ctx, s)
 }
@@ -213,10 +212,14 @@ func (s *Settings) enforce(env Env, o Options) error {
 
 func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
-// outer returns a repository path without its last folder.
-func outer(within string) string {
-	if up := filepath.Dir(filepath.FromSlash(within)); up != "." {
-		return up
+// leastHost is the minimum length of a host name, so that it is not confused with a word.
+const leastHost = 4
+
+// machine maps the names of this machine and its platform to their placeholders.
+func machine() map[string]string {
+	names := map[string]string{platform(): "<platform>"}
+	if name, err := os.Hostname(); err == nil && len(name) >= leastHost && name != "localhost" {
+		names[name] = "<host>"
 	}
-	return ""
+	return names
 }

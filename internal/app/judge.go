@@ -261,8 +261,8 @@ func members(name string) []string {
 // byMember returns specs with each group replaced by its tools.
 func byMember(specs []rule.Spec) (all []rule.Spec) {
 	for _, s := range specs {
-		for _, name := range members(s.Tool) {
-			all = append(all, rule.Spec{Tool: name, On: s.On})
+		for _, s.Tool = range members(s.Tool) {
+			all = append(all, s)
 		}
 	}
 	return all
@@ -301,8 +301,8 @@ func (a *safety) inOurNames(specs []rule.Spec) (all []rule.Spec) {
 		if !isPattern(s.Tool) {
 			names = a.meant(s.Tool)
 		}
-		for _, name := range names {
-			all = append(all, byMember([]rule.Spec{{Tool: name, On: s.On}})...)
+		for _, s.Tool = range names {
+			all = append(all, byMember([]rule.Spec{s})...)
 		}
 	}
 	return all

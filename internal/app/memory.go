@@ -141,6 +141,9 @@ func (m memoryFor) Entries() ([]notes.Entry, []frontmatter.Warning) { return m.m
 func (m memoryFor) Remember(ctx context.Context, c undo.Call, text string, own bool) (display.Diff, error) {
 	o := m.memoryTool(m.kit.project.ws)
 	if !own {
+		if o.Closed != "" {
+			return display.Diff{}, errors.New("coder does not use the memory of a folder that you do not trust: /trust trusts the folder, /remember --user TEXT saves the note for all projects")
+		}
 		change, err := o.Change("", text)
 		if err != nil {
 			return display.Diff{}, err

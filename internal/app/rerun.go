@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -36,7 +35,7 @@ func (a *Workspace) Verify(ctx context.Context, id string, records []event.Recor
 	if err != nil {
 		return nil, err
 	}
-	was, is := hosts(), hosts()
+	was, is := make(map[string]string), make(map[string]string)
 	report, _, err := a.again(ctx, staging{
 		was: was, is: is, take: take, world: world, kept: then, there: then.Workspace, within: a.within(), hidden: []string{a.Home},
 		furnish: func(ctx context.Context, root string) error {
@@ -50,18 +49,6 @@ func (a *Workspace) Verify(ctx context.Context, id string, records []event.Recor
 	}
 	return report, err
 }
-
-// hosts maps this machine's name to its placeholder.
-func hosts() map[string]string {
-	name, err := os.Hostname()
-	if err != nil || len(name) < leastHost || name == "localhost" {
-		return make(map[string]string)
-	}
-	return map[string]string{name: "<host>"}
-}
-
-// leastHost is the minimum length of a host name, so that it is not confused with a word.
-const leastHost = 4
 
 // withSettingsOf returns a Workspace with the settings file of the recorded
 // session, if its record is vouched and the user names no other file.
@@ -162,7 +149,7 @@ func (a *Workspace) another(ctx context.Context, s staging, f *rerun.Follower, r
 	c.Safety.Sandbox, c.Safety.Network = "require", nil
 	c.Storage.Fsync, c.Provider.ToolMode = "never", "native"
 	b.Store().Records.Store = f.Store(b.Store().Logs)
-	c.Runtime.MaxSteps = s.take.MaxSteps(c.Runtime.MaxSteps)
+	c.Runtime.MaxSteps = s.take.MaxSteps()
 	return b, nil
 }
 

@@ -147,7 +147,7 @@ var plan = []struct {
 	{"agent/orchestrator", "chat clock clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider rulefile secret skills tool toolrun uip usercommand verify"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
 	{"agent/alike", "compact lazy patch"},
-	{"agent/rerun", "alike chat compact event golden lazy mode orchestrator past paths provider secret supervisor tool uip"},
+	{"agent/rerun", "alike bash chat compact event golden lazy mode orchestrator past paths provider secret supervisor tool uip"},
 
 	// what is read of a session
 	{"report/telemetry", "chat event"},

@@ -3,9 +3,9 @@ package rerun
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +16,7 @@ import (
 	"coder/internal/core/lazy"
 	"coder/internal/record/past"
 	"coder/internal/tool"
+	"coder/internal/tool/bash"
 )
 
 // Report is the result of a rerun.
@@ -140,7 +141,7 @@ func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
 		c.add(align(f.take, other.made))
 	}
 	return &Report{
-		Session: f.take.ID, Steps: len(f.take.replies), Records: len(f.made),
+		Session: f.take.ID, Steps: f.take.repliesBy(math.MaxUint64), Records: len(f.made),
 		Difference: c.first(align(f.take, f.made)), Unsure: f.copy.Unsure,
 	}
 }
@@ -191,7 +192,7 @@ func (c *comparison) first(pairs []pair) *Difference {
 		if d == nil || slices.Contains(c.except.Records, p.was.Seq) {
 			continue
 		}
-		d.Step, d.Record, d.Agreement = c.take.step(p.was.Seq), p.was.Seq, i
+		d.Step, d.Record, d.Agreement = c.take.repliesBy(p.was.Seq), p.was.Seq, i
 		switch e := cmp.Or(p.was.Event, p.is.Event).(type) {
 		case event.ToolCallRequested:
 			d.About, d.Call = e.Tool, e.Title
@@ -310,10 +311,8 @@ func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
 
 // background reports whether a call is of a command in the background.
 func background(e event.ToolCallRequested) bool {
-	var args struct {
-		Background bool `json:"background"`
-	}
-	return json.Unmarshal(e.Input, &args) == nil && args.Background
+	yes, _ := bash.Asks(e.Input)
+	return yes
 }
 
 // noticed are the files that a side found, by their paths, whenever that was: what a command in
