@@ -22,7 +22,7 @@ import (
 )
 
 // GoldenDir returns the folder with the workspace's golden sessions.
-func (a *App) GoldenDir() string { return filepath.Join(a.data(), "golden") }
+func (a *Workspace) GoldenDir() string { return filepath.Join(a.data(), "golden") }
 
 // HasGoldens reports whether a folder has its own golden sessions.
 func HasGoldens(root string) bool {
@@ -31,7 +31,7 @@ func HasGoldens(root string) bool {
 }
 
 // Golden returns a golden session's folder: the workspace's by name, or any by path.
-func (a *App) Golden(name string) string {
+func (a *Workspace) Golden(name string) string {
 	switch {
 	case filepath.IsAbs(name):
 		return filepath.Clean(name)
@@ -42,7 +42,7 @@ func (a *App) Golden(name string) string {
 }
 
 // Goldens returns the names of the workspace's golden sessions.
-func (a *App) Goldens() (names []string) {
+func (a *Workspace) Goldens() (names []string) {
 	entries, _ := os.ReadDir(a.GoldenDir())
 	for _, e := range entries {
 		if e.IsDir() && ValidSessionID(e.Name()) {
@@ -61,7 +61,7 @@ type SavedGolden struct {
 
 // SaveGolden saves a recorded session as a golden session: its result with a golden session's settings, those
 // of the command line and the project. If that differs from the record, it returns the first difference.
-func (a *App) SaveGolden(
+func (a *Workspace) SaveGolden(
 	ctx context.Context, id, dir string, records []event.Record, except rerun.Exceptions,
 ) (*SavedGolden, error) {
 	if _, err := os.Lstat(dir); err == nil {
@@ -106,7 +106,7 @@ func (a *App) SaveGolden(
 }
 
 // takeRepository gives a golden session the repository that it began in.
-func (a *App) takeRepository(ctx context.Context, g *golden.Golden, state []byte) (left []string, err error) {
+func (a *Workspace) takeRepository(ctx context.Context, g *golden.Golden, state []byte) (left []string, err error) {
 	ask := func(key string) string {
 		out, _ := a.Door().Query(a.Root).Command(ctx, "config", "--get", key).Output()
 		return strings.TrimSpace(string(out))
@@ -121,7 +121,7 @@ func (a *App) takeRepository(ctx context.Context, g *golden.Golden, state []byte
 }
 
 // bareDoor starts git in a folder of a copy, with no settings but those of the copy.
-func (a *App) bareDoor(dir string) program.Door {
+func (a *Workspace) bareDoor(dir string) program.Door {
 	env := append(a.ChildEnv(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
 	return a.door.With(append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)))
 }
@@ -141,7 +141,7 @@ func (p *maskedPast) Content(ctx context.Context, s event.FileState, limit int64
 }
 
 // RunGolden runs a golden session. With update, the new result becomes the expected one.
-func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Report, error) {
+func (a *Workspace) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Report, error) {
 	g, err := golden.Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, inputf("no golden session in %s", dir)
@@ -158,7 +158,7 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 }
 
 // runBare reruns a take with the settings of the command line and the project only, as if on another machine.
-func (a *App) runBare(
+func (a *Workspace) runBare(
 	ctx context.Context, take *rerun.Take, world *past.World, kept past.Contents, g *golden.Golden, learn bool,
 ) (*rerun.Report, *golden.Golden, error) {
 	home, err := a.stage()

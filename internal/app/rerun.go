@@ -19,7 +19,7 @@ import (
 
 // Verify reruns the first n records of a session in a copy of its initial files, with all
 // outside input from the record. It changes nothing outside the copy, and uses no network.
-func (a *App) Verify(ctx context.Context, id string, records []event.Record, n int) (*rerun.Report, error) {
+func (a *Workspace) Verify(ctx context.Context, id string, records []event.Record, n int) (*rerun.Report, error) {
 	whole := rerun.New(id, a.recordedRoot(ctx, id), records)
 	take := whole.Until(n)
 	a, err := a.withSettingsOf(id, take)
@@ -50,9 +50,9 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 	return report, err
 }
 
-// withSettingsOf returns an App with the settings file of the recorded
+// withSettingsOf returns a Workspace with the settings file of the recorded
 // session, if its record is vouched and the user names no other file.
-func (a *App) withSettingsOf(id string, take *rerun.Take) (*App, error) {
+func (a *Workspace) withSettingsOf(id string, take *rerun.Take) (*Workspace, error) {
 	run := take.Flags
 	if run.Config == "" || a.Options.ConfigFile != "" || !seal.New(a.Store().Key(), a.Root, id).Vouches(take.First) {
 		return a, nil
@@ -93,7 +93,7 @@ const maxAgain = 3
 
 // again reruns a take. If the result differs, it reruns more often: what differs between two runs in the
 // same world may also differ from the record. It fills s.learn unless the rerun takes another course.
-func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learnt *golden.Golden, err error) {
+func (a *Workspace) again(ctx context.Context, s staging) (report *rerun.Report, learnt *golden.Golden, err error) {
 	var runs []*rerun.Follower
 	var after []func()
 	defer func() {
@@ -120,9 +120,9 @@ func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learn
 // placeholder replaces the workspace's path in comparisons.
 const placeholder = "<workspace>"
 
-// another returns the App for a rerun: with this App's settings,
+// another returns the Workspace for a rerun: with the settings of this one,
 // but always confined, offline, and with its own state.
-func (a *App) another(ctx context.Context, s staging, f *rerun.Follower, root, home string) (*App, error) {
+func (a *Workspace) another(ctx context.Context, s staging, f *rerun.Follower, root, home string) (*Workspace, error) {
 	env, o := a.Env, a.Options
 	env.Now, env.WrapStore, env.Disk = f.Now, nil, nil
 	o.Mode, o.Script, o.Ephemeral, o.Attended = cmp.Or(o.Mode, f.Mode()), "", false, false
