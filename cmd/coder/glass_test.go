@@ -157,8 +157,16 @@ var (
 	ended      = regexp.MustCompile(`^\[|^  [✓✗] `) // lines that are whole as soon as they are there
 	options    = regexp.MustCompile(`\?(: why|：原因)$`)
 	choice     = regexp.MustCompile(`^(> |  )\S`)
-	runningTop = regexp.MustCompile(`^(> |>$|queued: |已排队|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] |[-\\|/] )`)
+	runningTop = regexp.MustCompile(`^(> |>$|queued: |已排队|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] |[-\\|/] |[☑◐☐] |\d+ more todos)`)
 )
+
+// apart is the blank line above a block, which is a part of it.
+func (g *glass) apart(line int) int {
+	if line > 0 && g.text(line-1) == "" {
+		line--
+	}
+	return line
+}
 
 // top is the first line of the block that line is in.
 func (g *glass) top(line int) int {
@@ -168,7 +176,7 @@ func (g *glass) top(line int) int {
 			if line > 0 && standing.MatchString(g.text(line-1)) {
 				line--
 			}
-			return line
+			return g.apart(line)
 		}
 		if runningTop.MatchString(text) {
 			for line > 0 && runningTop.MatchString(g.text(line-1)) {
@@ -179,13 +187,16 @@ func (g *glass) top(line int) int {
 				above--
 			}
 			if above == 0 || !prompted.MatchString(g.text(above-1)) { // else it is a menu below a draft
-				for line > 0 && g.text(line-1) != "" && !ended.MatchString(g.text(line-1)) { // the line that is being written
-					line--
-				}
-				for at := line; at <= bottom && line > 0; at++ {
-					if options.MatchString(g.text(at)) { // of a card, and the blank line above them
-						return line - 1
+				for range 2 { // what runs, and above a blank line the line that is being written
+					for line > 0 && g.text(line-1) != "" && !ended.MatchString(g.text(line-1)) {
+						line--
 					}
+					for at := line; at <= bottom && line > 0; at++ {
+						if options.MatchString(g.text(at)) { // of a card, and the blank line above them
+							return line - 1
+						}
+					}
+					line = g.apart(line)
 				}
 				if line > 0 && (strings.HasPrefix(g.text(line), "|") || strings.HasPrefix(g.text(line+1), "─")) { // a table, and the blank line above it
 					line--

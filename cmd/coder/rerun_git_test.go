@@ -72,14 +72,14 @@ type gitChance struct {
 	t    *testing.T
 	r    *rand.Rand
 	p    *program
-	app  *app.App
+	app  *app.Workspace
 	n    int
 	done []string // the commands that ran, for the message of a failure
 }
 
 func newGitChance(t *testing.T, seed uint64) *gitChance {
 	p := newProgram(t)
-	a := p.app(app.Options{AutoApprove: true, Mode: "yolo"})
+	a := p.app(app.Options{Mode: "yolo", Overrides: app.Overrides{AutoApprove: true}})
 	a.Config.Storage.Fsync = "never"
 	return &gitChance{t: t, r: rand.New(rand.NewPCG(seed, 44)), p: p, app: a}
 }
@@ -166,6 +166,12 @@ func (g *gitChance) live() {
 	for range 4 + g.r.IntN(10) {
 		steps = append(steps, g.call())
 	}
+	g.run(steps...)
+}
+
+// run has the session make these calls.
+func (g *gitChance) run(steps ...string) {
+	g.t.Helper()
 	g.done = append(g.done, steps...)
 	script, err := scripted.Parse(strings.Join(steps, "\n---\n") + "\n---\nsay done\n")
 	if err != nil {
@@ -194,6 +200,51 @@ func (g *gitChance) records() (records []event.Record) {
 		records = append(records, r)
 	}
 	return records
+}
+
+// TestCommitsOfASecondKeepTheirOrder, though only the seconds of their calls are on record, and
+// whichever tool made them.
+func TestCommitsOfASecondKeepTheirOrder(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	shell := func(line string) string { return fmt.Sprintf("call bash {\"command\": %q}", line) }
+	for name, calls := range map[string][]string{
+		"by commands": {shell("true"), shell("git commit -q --allow-empty -m one"), shell("git checkout -q -b zed HEAD~1; git commit -q --allow-empty -m two")},
+		"by a tool": {
+			shell("git checkout -q -b zed HEAD~1; echo x > x.txt; git add x.txt"), `call git_commit {"message": "one"}`,
+			shell("git checkout -q main; git commit -q --allow-empty -m two"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGitChance(t, 0)
+			g.sh("git init -q -b main . && git config user.name a && git config user.email a@b && git commit -q --allow-empty -m zero && git commit -q --allow-empty -m base")
+			g.run(append(calls, shell("git log --graph --all --format=%s"))...)
+			records := g.records()
+			tick := records[0].Time.Truncate(time.Second).Add(-time.Minute)
+			last := 0
+			for i, r := range records { // the next second begins while the last commit is made
+				if e, ok := r.Event.(event.ToolCallRequested); ok && strings.Contains(string(e.Input), "two") {
+					last = i
+				}
+			}
+			for i := range records {
+				if after := time.Second; i > last {
+					records[i].Time = tick.Add(after + time.Duration(i)*time.Millisecond)
+				} else if last-i < 4 { // the first records are under a seal
+					records[i].Time = tick.Add(after - time.Duration(last-i+1)*time.Millisecond)
+				}
+			}
+			report, err := g.app.Verify(t.Context(), "s", records, len(records))
+			if err != nil {
+				skipWithoutSandbox(t, err)
+				t.Fatal(err)
+			}
+			if d := report.Difference; d != nil {
+				t.Errorf("record %d, %s of %s:\n%s\nis now\n%s", d.Record, d.What, d.Call, d.Was, d.Is)
+			}
+		})
+	}
 }
 
 // goOn is what a person does in the repository afterwards.

@@ -26,7 +26,7 @@ func TestThePictureInTheClipboard(t *testing.T) {
 	}
 	work := t.TempDir()
 	put(work, "xclip", "printf 'GIF89a evil'")
-	open := func(environ ...string) *App {
+	open := func(environ ...string) *Workspace {
 		env := Env{Environ: append(environ, "HOME="+t.TempDir(), "PATH="+work+":"+bin+":/usr/bin:/bin"), Dir: work, Now: time.Now}
 		s, err := Load(env, Options{})
 		if err != nil {

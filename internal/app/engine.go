@@ -104,7 +104,7 @@ func (a *Session) turnSettings() func() orchestrator.Settings {
 		facts := prompt.Facts{
 			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date, Rules: slices.Concat(book.Rules, a.remembered()),
 			Skills: skills.Summary(listed, prompt.SkillsLimit), Append: a.Options.AppendSystem, Instead: a.Options.SystemPrompt,
-			Plan: m.Name == mode.Plan,
+			Style: a.outputStyle().Text, Plan: m.Name == mode.Plan,
 		}
 		return orchestrator.Settings{
 			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: t.conceals.Text(prompt.System(facts)),

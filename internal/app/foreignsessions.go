@@ -203,7 +203,7 @@ func (a *Archive) ExportForeign(w io.Writer, f ForeignSession, format string) er
 }
 
 // takeIn imports another agent's session. Like a session from another machine, it allows nothing here.
-func (a *App) takeIn(ctx context.Context, f ForeignSession, as string) (string, error) {
+func (a *Workspace) takeIn(ctx context.Context, f ForeignSession, as string) (string, error) {
 	s := a.Store()
 	if why := errors.Join(s.barred["log"], s.barred["sessions"]); why != nil {
 		return "", why
@@ -224,7 +224,7 @@ func (a *App) takeIn(ctx context.Context, f ForeignSession, as string) (string, 
 }
 
 // saveImported saves the records of an imported session.
-func (a *App) saveImported(ctx context.Context, id string, records []event.Record) error {
+func (a *Workspace) saveImported(ctx context.Context, id string, records []event.Record) error {
 	s := a.Store()
 	release, err := s.Logs.Claim(ctx, id)
 	if err != nil {
@@ -242,7 +242,7 @@ func (a *App) saveImported(ctx context.Context, id string, records []event.Recor
 
 // resumeForeign returns the id with which to resume a session.
 // It first imports another agent's session that is unknown here.
-func (a *App) resumeForeign(ctx context.Context, id string) (string, error) {
+func (a *Workspace) resumeForeign(ctx context.Context, id string) (string, error) {
 	if _, err := a.Store().Known(ctx, id); err == nil || !errors.Is(err, session.ErrNotFound) || a.Options.Ephemeral {
 		return id, nil
 	}

@@ -133,7 +133,7 @@ func (a *Site) remember(j *judge.Judge, sessionID string) *judge.Memory {
 }
 
 // Memory returns the permanent approvals in this project.
-func (a *App) Memory() (*judge.Memory, error) {
+func (a *Workspace) Memory() (*judge.Memory, error) {
 	m := a.remember(judge.New(judge.Options{State: a.Modes, Root: a.Root, Now: a.Env.Now}), "")
 	if m == nil {
 		return nil, inputf("nothing is saved without a home folder")
@@ -158,7 +158,7 @@ func Revoke(m *judge.Memory, which string) (string, error) {
 }
 
 // Judge returns a judge and a confiner without a session. done closes them.
-func (a *App) Judge() (j *judge.Judge, c *confine.Confiner, done func() error, err error) {
+func (a *Workspace) Judge() (j *judge.Judge, c *confine.Confiner, done func() error, err error) {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
 		return nil, nil, nil, inputf("open the workspace: %v", err)
@@ -287,7 +287,11 @@ func (a *safety) misspelt(name string) string {
 	if isPattern(name) || slices.ContainsFunc(a.meant(name), func(m string) bool { return slices.Contains(known, m) }) {
 		return ""
 	}
-	return nearest.Of(name, known)
+	near := nearest.Of(name, known)
+	if theirs := dialect.Ours(name); len(theirs) > 0 && !slices.Contains(theirs, near) {
+		return "" // another agent's tool, of which coder has another
+	}
+	return near
 }
 
 // inOurNames returns this run's rules with coder's names for the tools.

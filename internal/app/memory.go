@@ -77,7 +77,7 @@ func memoryAsRule(index string) []rulefile.Rule {
 }
 
 // memoryTool returns the memory tool's options.
-func (a *App) memoryTool(ws *workspace.Workspace) memory.Options {
+func (a *Workspace) memoryTool(ws *workspace.Workspace) memory.Options {
 	o := memory.Options{
 		Workspace: ws, Entries: func() []notes.Entry { all, _ := a.memories(); return all },
 		Secret: func(text string) bool { return secret.Marked(text) || a.conceals().Text(text) != text },
@@ -141,6 +141,9 @@ func (m memoryFor) Entries() ([]notes.Entry, []frontmatter.Warning) { return m.m
 func (m memoryFor) Remember(ctx context.Context, c undo.Call, text string, own bool) (display.Diff, error) {
 	o := m.memoryTool(m.kit.project.ws)
 	if !own {
+		if o.Closed != "" {
+			return display.Diff{}, errors.New("coder does not use the memory of a folder that you do not trust: /trust trusts the folder, /remember --user TEXT saves the note for all projects")
+		}
 		change, err := o.Change("", text)
 		if err != nil {
 			return display.Diff{}, err

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"coder/internal/authored/skills"
+	"coder/internal/core/chat"
 	"coder/internal/policy/mode"
 	"coder/internal/tool"
 )
@@ -39,6 +40,8 @@ func (a *Session) unspoken(m mode.Mode, lean bool, listed []skills.Skill) func(n
 			return true
 		case strings.HasPrefix(name, "mcp__"), class == tool.FindsTools, class == tool.GivesAnswer:
 			return false // the user wants them
+		case class == tool.EditsNotebook:
+			return !a.kit.notebooks.Load()
 		case class == tool.KeepsMemory && !a.offersMemory():
 			return true
 		case class == tool.LoadsSkill && lean:
@@ -51,4 +54,19 @@ func (a *Session) unspoken(m mode.Mode, lean bool, listed []skills.Skill) func(n
 // ofPeople returns the skills that are not built in.
 func ofPeople(list []skills.Skill) []skills.Skill {
 	return slices.DeleteFunc(slices.Clone(list), func(s skills.Skill) bool { return s.Path == "" })
+}
+
+// namesNotebook reports whether a message or a result names a notebook.
+func namesNotebook(m chat.Message) bool {
+	return slices.ContainsFunc(m.Parts, func(p chat.Part) bool {
+		text := ""
+		switch p := p.(type) {
+		case chat.Text:
+			text = string(p)
+		case chat.ToolResult:
+			text = p.Text
+		}
+		_, after, found := strings.Cut(text, ".ipynb")
+		return found && !strings.HasPrefix(after, "_") // Jupyter's folder of checkpoints
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/subagent"
 	"coder/internal/authored/frontmatter"
+	"coder/internal/authored/outputstyle"
 	"coder/internal/authored/plugin"
 	"coder/internal/authored/skills"
 	"coder/internal/authored/usercommand"
@@ -253,11 +254,11 @@ func (a *Extensions) pluginHolds(dir string) bool {
 // PluginContents is everything in a plugin, for display.
 type PluginContents struct {
 	plugin.Plugin
-	Commands, Skills, Agents []slash.Item
-	Hooks                    []hooks.Hook
-	Servers                  []mcp.Server
-	LSP                      []string // language servers
-	Problems                 []string // skipped parts, and why
+	Commands, Skills, Agents, Styles []slash.Item
+	Hooks                            []hooks.Hook
+	Servers                          []mcp.Server
+	LSP                              []string // language servers
+	Problems                         []string // skipped parts, and why
 }
 
 // Contents reads a plugin. Variables stay as written.
@@ -287,11 +288,17 @@ func (a *Extensions) Contents(p plugin.Plugin) (c PluginContents, err error) {
 			c.Agents = append(c.Agents, slash.Item{Name: one.Name, About: one.About})
 		}
 	}
-	for _, w := range slices.Concat(bad, worse, worst) {
+	styles, last := outputstyle.List(p.Styles...)
+	for _, one := range styles {
+		if one.Path != "" {
+			c.Styles = append(c.Styles, slash.Item{Name: one.Name, About: one.About})
+		}
+	}
+	for _, w := range slices.Concat(bad, worse, worst, last) {
 		c.Problems = append(c.Problems, strings.TrimPrefix(w.String(), p.Dir+"/"))
 	}
 	for _, name := range p.Unused {
-		c.Problems = append(c.Problems, fmt.Sprintf("%s are not used here", name))
+		c.Problems = append(c.Problems, fmt.Sprintf("%s: not used here", name))
 	}
 	return c, nil
 }

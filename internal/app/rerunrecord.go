@@ -11,9 +11,11 @@ import (
 	"coder/internal/agent/rerun"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/host/program"
 	"coder/internal/policy"
 	"coder/internal/tool"
 	"coder/internal/tool/bash"
+	"coder/internal/tool/git"
 	"coder/internal/tool/mcp"
 )
 
@@ -37,19 +39,24 @@ func (r *Recorded) judged(p policy.Policy) policy.Policy {
 	})
 }
 
-// confining confines a command.
-type confining = func(context.Context, tool.Line) (bash.Confinement, error)
-
-// dated makes git use the recorded dates for a rerun's commits, so that the history has the same order.
-func (a *Session) dated(confine confining) confining {
+// dated makes git give commits of a rerun the dates of their calls, so that the history has the same order.
+func (a *Session) dated(o *bash.Options, g *git.Options) {
 	if a.Recorded == nil {
-		return confine
+		return
 	}
-	return func(ctx context.Context, read tool.Line) (bash.Confinement, error) {
-		c, err := confine(ctx, read)
-		then := a.Recorded.Now().Format("2006-01-02T15:04:05-07:00")
-		c.Env = append(slices.Clip(c.Env), "GIT_AUTHOR_DATE="+then, "GIT_COMMITTER_DATE="+then)
+	dates := func(ctx context.Context, env []string) []string {
+		then := a.Recorded.Date(tool.CallID(ctx)).Format("2006-01-02T15:04:05-07:00")
+		return append(slices.Clip(env), "GIT_AUTHOR_DATE="+then, "GIT_COMMITTER_DATE="+then)
+	}
+	command, tools := o.Confine, g.Confine
+	o.Confine = func(ctx context.Context, read tool.Line) (bash.Confinement, error) {
+		c, err := command(ctx, read)
+		c.Env = dates(ctx, c.Env)
 		return c, err
+	}
+	g.Confine = func(ctx context.Context, cmd *program.Cmd, write ...string) error {
+		cmd.Env = dates(ctx, cmd.Env)
+		return tools(ctx, cmd, write...)
 	}
 }
 

@@ -136,6 +136,11 @@ func (a settingsFor) Rows() []config.Row { return a.settings() }
 
 // Change saves a setting, and applies it at once if possible; said has further notes.
 func (a settingsFor) Change(key, value string, unset bool) (said string, err error) {
+	if key == styleKey && !unset {
+		if _, err := a.findStyle(value); err != nil {
+			return "", err
+		}
+	}
 	done, err := a.ChangeSetting(a.Env, a.Options, Change{Key: key, Value: value, Unset: unset})
 	if err != nil {
 		return "", err
@@ -155,6 +160,12 @@ func (a settingsFor) Change(key, value string, unset bool) (said string, err err
 		a.UseEffort(now)
 	case key == "ui.theme":
 		a.theme.Store(&now)
+	case key == styleKey:
+		style, err := a.findStyle(now)
+		if err != nil {
+			return "", err
+		}
+		a.style.Store(&style)
 	default:
 		return fmt.Sprintf("saved to %s; it applies from the next start", done.Path), nil
 	}
@@ -162,7 +173,7 @@ func (a settingsFor) Change(key, value string, unset bool) (said string, err err
 }
 
 // Theme returns the screen's theme: the configured one, or the one chosen since.
-func (a *App) Theme() string {
+func (a *Workspace) Theme() string {
 	if t := a.theme.Load(); t != nil {
 		return *t
 	}

@@ -72,6 +72,14 @@ func (r *foreignReader) claudeSetting(key string, value json.RawMessage) {
 		for _, name := range slices.Sorted(maps.Keys(env)) {
 			r.none("setting", "env "+name, "set it in your shell; values are not copied")
 		}
+	case "outputStyle":
+		switch style := strings.ToLower(word); style {
+		case "default":
+		case "explanatory", "learning":
+			r.set("outputStyle "+word, styleKey, "explain", "")
+		default:
+			r.set("outputStyle "+word, styleKey, word, "")
+		}
 	case "includeCoAuthoredBy", "attribution":
 		r.none("setting", key, "set workflow.commit_trailer if you want one")
 	case "enabledPlugins":

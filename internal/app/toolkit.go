@@ -16,10 +16,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/agent/supervisor"
 	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
@@ -48,23 +50,24 @@ import (
 
 // toolkit has a session's tools, the data to undo their work, and what must be closed with them.
 type toolkit struct {
-	set      tool.Set
-	keeper   toolrun.Keeper // nil if nothing is saved
-	files    *keeper        // the same, or nil
-	history  undo.History
-	notOurs  string // why changes on record are not in history; "" if there are none
-	todos    plan.Memory
-	seen     recollection
-	index    *codeindex.Index
-	project  project
-	hook     tool.Tool         // runs the user's commands on events
-	mcp      *mcp.Host         // other programs' tools; nil if there are none
-	awaited  sync.Once         // waits for them once
-	jobs     *bash.Jobs        // the background commands
-	conceals *secret.Concealer // masks keys in everything shown and saved
-	claims   func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
-	git      func() bool // git is available
-	servers  func() bool // language servers are available
+	set       tool.Set
+	keeper    toolrun.Keeper // nil if nothing is saved
+	files     *keeper        // the same, or nil
+	history   undo.History
+	notOurs   string // why changes on record are not in history; "" if there are none
+	todos     plan.Memory
+	seen      recollection
+	index     *codeindex.Index
+	project   project
+	hook      tool.Tool         // runs the user's commands on events
+	mcp       *mcp.Host         // other programs' tools; nil if there are none
+	awaited   sync.Once         // waits for them once
+	jobs      *bash.Jobs        // the background commands
+	conceals  *secret.Concealer // masks keys in everything shown and saved
+	claims    func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
+	git       func() bool // git is available
+	servers   func() bool // language servers are available
+	notebooks atomic.Bool // the conversation names a notebook
 
 	work     context.Context // ends with close
 	marked   string          // marks the environment of this workspace's commands
@@ -137,13 +140,19 @@ func (a *Session) newToolkit(ws *workspace.Workspace, journal *sandbox.Journal, 
 	t.servers = sync.OnceValue(pool.Installed)
 	t.git = sync.OnceValue(func() bool { _, err := a.door.Find("git"); return err == nil })
 	t.index = codeindex.New(ws, codeindex.Options{Now: a.Env.Now})
+	hides := func(file string) bool { return a.judge.Hides(file) } // searches skip such files
 	running := bash.Options{
 		Workspace: ws, Shell: a.shell, Env: env, RunsDir: store.relative("runs", a.id), Now: a.Env.Now,
 		RunsLimit:      int64(a.Config.Storage.RunsSessionBytes),
 		CommandTimeout: time.Duration(a.Config.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    a.Config.Safety.OutputLimitBytes,
-		Analyse:        a.analyse, Confine: a.dated(a.confiner.Command), Holds: a.confiner.Holds, Attended: a.confiner.Attended, Conceals: t.conceals,
+		Analyse:        a.analyse, Confine: a.confiner.Command, Holds: a.confiner.Holds, Attended: a.confiner.Attended, Conceals: t.conceals,
 	}
+	repository := git.Options{
+		Workspace: ws, Door: a.Door(), Trailer: a.Config.Workflow.CommitTrailer, Confine: a.confiner.Git, Confines: a.confiner.Freezes,
+		Hides: hides,
+	}
+	a.dated(&running, &repository)
 	running.Ended = func(e bash.End) {
 		if a.screen.JobEnded != nil {
 			a.screen.JobEnded(slash.Job{ID: e.Job, Command: e.Command, State: e.How, Runs: display.Duration(e.Took)})
@@ -154,12 +163,11 @@ func (a *Session) newToolkit(ws *workspace.Workspace, journal *sandbox.Journal, 
 	t.jobs = jobs
 	t.hook = bash.Hook(running)
 	t.ends = append(t.ends, a.confiner.Close, jobs.Close, pool.Close)
-	hides := func(file string) bool { return a.judge.Hides(file) } // searches skip such files
 	fetch := a.Config.Fetch
 	tools := slices.Concat(
 		a.fileTools(ws, pool, t),
 		search.With(ws, search.Options{Hide: hides}), []tool.Tool{codesearch.SearchCode(ws, t.index, hides)}, commands,
-		git.All(git.Options{Workspace: ws, Door: a.Door(), Hides: hides, Trailer: a.Config.Workflow.CommitTrailer, Confine: a.confiner.Git, Confines: a.confiner.Freezes}),
+		git.All(repository),
 		[]tool.Tool{web.Fetch(web.Options{
 			Vision: a.sees(), AllowPrivate: fetch.AllowPrivate, AllowHosts: fetch.AllowHosts, SkipTLSVerify: fetch.SkipTLSVerify,
 			MaxText: fetch.MaxTextBytes, MaxImage: fetch.MaxImageBytes, Timeout: time.Duration(fetch.TimeoutMS) * time.Millisecond,
@@ -211,6 +219,7 @@ func (a *Session) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit)
 		changes(files.Write(ws, seen)),
 		changes(files.Edit(ws, seen)),
 		changes(files.Patch(ws, seen)),
+		changes(files.Notebook(ws, seen)),
 	}
 }
 
@@ -337,6 +346,9 @@ func (t *toolkit) observe(r event.Record, when supervisor.When) {
 		}
 	}
 	t.todos.Observe(r)
+	if e, ok := r.Event.(event.MessageAdded); ok && e.Message.Role != chat.System && namesNotebook(e.Message) {
+		t.notebooks.Store(true)
+	}
 	if when == supervisor.Replayed {
 		t.seen.add(r)
 		return

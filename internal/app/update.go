@@ -76,7 +76,7 @@ const lookEvery = 24 * time.Hour
 
 // NewerVersion returns the newest release, if it is newer than this program. coder
 // checks only if update.check is on, once a day. A failed check finds nothing.
-func (a *App) NewerVersion(ctx context.Context) string {
+func (a *Site) NewerVersion(ctx context.Context) string {
 	if !a.Config.Update.Check || a.Home == "" {
 		return ""
 	}

@@ -31,7 +31,7 @@ const lineLimit = 64 << 20
 // everything else goes to stdout.
 type driven struct {
 	inv     *invocation
-	app     *app.App
+	app     *app.Workspace
 	lines   *streamjson.Renderer
 	agents  []string // agents for subtasks, and in about their descriptions
 	about   []string
@@ -291,13 +291,14 @@ func (d *driven) greeting(init initialization) any {
 	for i, name := range d.agents {
 		agents = append(agents, named{Name: name, About: d.about[i]})
 	}
+	styles, style := d.app.OutputStyles()
 	models := []model{{"default", d.app.ModelName(), "the model from the settings"}}
 	for _, name := range d.app.KnownModels() {
 		models = append(models, model{name, name, ""})
 	}
 	return map[string]any{
-		"commands": commands, "agents": agents, "models": models, "account": map[string]any{}, "output_style": "default",
-		"available_output_styles": []string{"default"}, "hooks_applied": len(init.Hooks) > 0, "hook_on_failure_supported": true,
+		"commands": commands, "agents": agents, "models": models, "account": map[string]any{}, "output_style": style,
+		"available_output_styles": styles, "hooks_applied": len(init.Hooks) > 0, "hook_on_failure_supported": true,
 	}
 }
 
@@ -366,7 +367,8 @@ func (d *driven) note(_ context.Context, r event.Record) error {
 func (d *driven) facts() streamjson.Facts {
 	s := d.Session()
 	m, _ := d.app.Modes.Current()
-	f := streamjson.Facts{Model: d.app.ModelName(), Mode: m.Name, Tools: s.Tools(), Version: app.Version}
+	_, style := d.app.OutputStyles()
+	f := streamjson.Facts{Style: style, Model: d.app.ModelName(), Mode: m.Name, Tools: s.Tools(), Version: app.Version}
 	for _, c := range s.Commands() {
 		f.Commands = append(f.Commands, c.Name)
 	}

@@ -55,6 +55,25 @@ func (t *terminal) edit(ctx context.Context, text string) (string, error) {
 	return strings.TrimRight(string(written), "\n"), err
 }
 
+// pager returns what shows text in the program that PAGER names; nil if it names none.
+func (t *terminal) pager() func(context.Context, *os.File, string) error {
+	words := strings.Fields(t.inv.Getenv("PAGER"))
+	if len(words) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, terminal *os.File, text string) error {
+		cmd := t.app.Door().Command(ctx, words[0], words[1:]...)
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		cmd.WaitDelay = stdio.Grace
+		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = strings.NewReader(text), terminal, terminal, t.app.Root
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1} // its Ctrl+C is its own
+		if err := cmd.Run(); err != nil && cmd.ProcessState == nil { // a pager may be left before the end of the text
+			return fmt.Errorf("%s: %w", words[0], err)
+		}
+		return nil
+	}
+}
+
 // inEditor returns the text saved in an editor when the program was killed, if it belongs to this
 // session, or nothing was sent in its own. It removes the file.
 func (t *terminal) inEditor() (text string) {

@@ -158,6 +158,7 @@ var environment = []use{
 	{"FORCE_COLOR, CLICOLOR_FORCE", "use colours even if the output is not a terminal"},
 	{"LC_ALL, LC_MESSAGES, LANG", "language of the screen"},
 	{"EDITOR, VISUAL", "editor that Ctrl+G opens"},
+	{"PAGER", "program that Ctrl+O gives long output; unset: it is printed"},
 	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "proxy for requests"},
 }
 

@@ -240,6 +240,8 @@ type UI struct {
 
 	Thinking string `json:"thinking" doc:"what is shown of what the model thinks: all of it (full), or one line with the time (line)" enum:"full|line" project:"never"`
 
+	OutputStyle string `json:"output_style" doc:"how the model writes its answers: default, concise, explain, or a file in an output-styles folder, by name"`
+
 	Title  bool   `json:"title" doc:"show in the window title where coder is, whether it is working (*) and whether it is asking (?)" project:"free"`
 	Notify string `json:"notify" doc:"how to alert you when coder asks something or a long turn ends while you look elsewhere: bell, osc9 and osc777 (desktop notifications, where the terminal supports them), off" enum:"bell|osc9|osc777|off" project:"free"`
 }
@@ -328,6 +330,6 @@ func Default() Config {
 		},
 		MCPServers: map[string]json.RawMessage{},
 		Hooks:      map[string]json.RawMessage{},
-		UI:         UI{Color: "auto", Theme: "auto", Colors: map[string]string{}, Links: "auto", CtrlC: "quit", Prompt: "full", Thinking: "full", Statusline: Command{}, Title: true, Notify: "bell"},
+		UI:         UI{Color: "auto", Theme: "auto", Colors: map[string]string{}, Links: "auto", CtrlC: "quit", Prompt: "full", Thinking: "full", OutputStyle: "default", Statusline: Command{}, Title: true, Notify: "bell"},
 	}
 }

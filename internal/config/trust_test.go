@@ -38,7 +38,7 @@ func TestAnUntrustedProjectMaySet(t *testing.T) {
 	want.Permission.AllowlistMatch = "exact"
 	want.Storage.Fsync = "always"
 	want.Fetch.TimeoutMS = 100
-	want.UI = config.UI{Lang: "zh-CN", Color: "never", Theme: "auto", Colors: map[string]string{}, Links: "auto", CtrlC: "quit", Prompt: "full", Thinking: "full", Statusline: config.Command{}, Title: true, Notify: "bell"}
+	want.UI = config.UI{Lang: "zh-CN", Color: "never", Theme: "auto", Colors: map[string]string{}, Links: "auto", CtrlC: "quit", Prompt: "full", Thinking: "full", OutputStyle: "default", Statusline: config.Command{}, Title: true, Notify: "bell"}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
 	}

@@ -42,6 +42,7 @@ type Work struct {
 	Tasks       func(context.Context) ([]Task, error)
 
 	Settings Preferences
+	Styles   Styles
 	Status   func(context.Context) [][]display.Cell
 	Trust    trust.Book
 	Memory   Memory
@@ -78,7 +79,7 @@ func All(w Work) []Command {
 		[]Command{
 			Resume(w.Records.Archive, w.Session, w.Now), Sessions(w.Records.Archive, w.Session, w.Now), Rename(w.Records.Archive, w.Session),
 			Export(w.Records.Archive, w.Session, w.Root, w.Own),
-			Init(), Remember(w.Memory), MemoryOf(w.Memory), Config(w.Settings), Theme(w.Settings), Status(w.Status), Trust(w.Trust, w.Root, w.Entrusts),
+			Init(), Remember(w.Memory), MemoryOf(w.Memory), Config(w.Settings), Theme(w.Settings), OutputStyle(w.Styles), Status(w.Status), Trust(w.Trust, w.Root, w.Entrusts),
 		},
 		Exit(),
 	)

@@ -18,7 +18,7 @@ var keys = [][2]string{
 	{"Ctrl+C", "quit; coder -c restores the draft"},
 	{"Ctrl+D", "leave, on an empty line; so do the words exit and quit"},
 	{"Ctrl+Z", "suspend; fg resumes"},
-	{"Ctrl+O", "print the last omitted output, or all of an approval"},
+	{"Ctrl+O", "show the last omitted output, or a whole approval"},
 	{"Ctrl+V", "attach the image in the clipboard; or drop a file here"},
 	{"Ctrl+S", "stash the draft, or restore it"},
 	{"Tab", "complete; on an empty line: plan mode on or off"},

@@ -14,6 +14,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
+	"coder/internal/record/undo"
 	"coder/internal/report/provenance"
 	"coder/internal/tool/git"
 )
@@ -255,7 +256,11 @@ func (p *Provenance) story(o provenance.Origin) display.Table {
 	if s.Message.Seq > 0 {
 		add(fact("message", strings.TrimSpace(fmt.Sprintf("#%d %s %s", s.Message.Seq, s.Message.Model, s.Message.Text))))
 	}
-	add(fact("call", fmt.Sprintf("#%d %s %s", c.Seq, c.Tool, s.Input)))
+	input := string(s.Input)
+	if undo.Reverts(c.Tool) { // it lists the states of all files
+		input = ""
+	}
+	add(fact("call", strings.TrimSpace(fmt.Sprintf("#%d %s %s", c.Seq, c.Tool, input))))
 	decided := append([]string{fmt.Sprintf("%s (%s)", s.Verdict, s.DecidedBy)}, s.Reasons...)
 	add(display.Words("decided", sanitize.Line(strings.Join(decided, "; "), 400)))
 	if a := s.Answer; a != nil {

@@ -17,8 +17,9 @@ const (
 	NavigatesCode
 	EditsFile    // one file
 	PatchesFiles // several files
-	RunsShell    // the command line under "command"
-	WatchesJobs  // background jobs of the shell
+	EditsNotebook
+	RunsShell   // the command line under "command"
+	WatchesJobs // background jobs of the shell
 	ReadsGit
 	ChangesGit
 	Fetches
@@ -70,6 +71,7 @@ var own = []ours{
 	{"memory", KeepsMemory, "", "read your memory, or propose an entry"},
 	{"write", EditsFile, "", "create or replace a file"},
 	{"edit", EditsFile, "", "replace text in a file"},
+	{"notebook_edit", EditsNotebook, "", "change a cell of a Jupyter notebook"},
 	{"patch", PatchesFiles, "", "change several places or files at once, all or nothing"},
 	{"task", Delegates, "", "delegate work to another agent"},
 	{"question", AsksPerson, "", "ask you what only you can decide"},

@@ -241,7 +241,7 @@ func TestTheHeaderOfACommandBindsItsTurnAndOnlyThat(t *testing.T) {
 	if len(seen[0].Tools) != 1 || seen[0].Tools[0].Name != "read" || seen[0].Model != "big" {
 		t.Errorf("the command's turn had %d tools and model %s", len(seen[0].Tools), seen[0].Model)
 	}
-	if len(seen[1].Tools) != 7 || seen[1].Model != "m" {
+	if len(seen[1].Tools) != 8 || seen[1].Model != "m" {
 		t.Errorf("the next turn had %d tools and model %s", len(seen[1].Tools), seen[1].Model)
 	}
 	if len(during) != 2 || during[0] != "narrow" { // looked at, then run

@@ -303,11 +303,17 @@ func (o *Orchestrator) recordSystem(ctx context.Context, st *turnState) error {
 
 // takeIn adds tools that became available since to the turn.
 func (o *Orchestrator) takeIn(ctx context.Context, st *turnState) {
-	if st.set.Later == nil {
-		return
+	offered := 0
+	for range st.set.Tools.Specs() {
+		offered++
 	}
-	if more := st.set.Later(ctx, st.set.Tools, st.calls); more.Generation() != st.set.Tools.Generation() {
+	changed := offered != len(st.tools)
+	if st.set.Later != nil {
+		more := st.set.Later(ctx, st.set.Tools, st.calls)
+		changed = changed || more.Generation() != st.set.Tools.Generation()
 		st.set.Tools = more
+	}
+	if changed {
 		st.tools, st.fixed = o.specs(st.set)
 	}
 }

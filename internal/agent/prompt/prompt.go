@@ -36,6 +36,7 @@ type Facts struct {
 	Skills   string          // names and purposes, one per line; may be empty
 	Rules    []rulefile.Rule // from the user and the project, outermost first
 	Append   string          // appended by the caller
+	Style    string          // how to write answers; may be empty
 	Plan     bool            // change nothing in this mode
 	Instead  string          // replaces coder's own text; may be empty
 }
@@ -69,6 +70,9 @@ func System(f Facts) string {
 	}
 	if f.Append != "" {
 		b.WriteString("\n" + cut(f.Append, appendLimit) + "\n")
+	}
+	if f.Style != "" {
+		b.WriteString("\n# Output style\n\n" + cut(strings.TrimSpace(f.Style), appendLimit) + "\n")
 	}
 	if f.Plan {
 		b.WriteString(planHint)

@@ -3,9 +3,9 @@ package rerun
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +16,7 @@ import (
 	"coder/internal/core/lazy"
 	"coder/internal/record/past"
 	"coder/internal/tool"
+	"coder/internal/tool/bash"
 )
 
 // Report is the result of a rerun.
@@ -140,7 +141,7 @@ func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
 		c.add(align(f.take, other.made))
 	}
 	return &Report{
-		Session: f.take.ID, Steps: len(f.take.replies), Records: len(f.made),
+		Session: f.take.ID, Steps: f.take.repliesBy(math.MaxUint64), Records: len(f.made),
 		Difference: c.first(align(f.take, f.made)), Unsure: f.copy.Unsure,
 	}
 }
@@ -150,11 +151,12 @@ type comparison struct {
 	take    *Take
 	was, is *reader
 	except  Exceptions
-	pairs   []pair
 	again   []map[uint64]event.Record          // of the other reruns, by the record
 	calls   map[string]event.ToolCallRequested // on record, by id
 	jobs    bool                               // there are commands in the background
 	later   map[uint64][]event.FileState       // what others left, or a command in the background
+
+	noticedWas, noticedIs map[string][]leaf // by whatever call, if there are such commands
 }
 
 func newComparison(take *Take, was, is Side, except Exceptions) *comparison {
@@ -178,13 +180,19 @@ func (c *comparison) add(pairs []pair) {
 
 // first is the first difference of pairs that the other reruns do not explain.
 func (c *comparison) first(pairs []pair) *Difference {
-	c.pairs = pairs
+	if c.jobs {
+		var was, is []event.Record
+		for _, p := range pairs {
+			was, is = append(was, p.was), append(is, p.is)
+		}
+		c.noticedWas, c.noticedIs = noticed(c.was, c.later, was), noticed(c.is, nil, is)
+	}
 	for i, p := range pairs {
 		d := c.differing(p)
 		if d == nil || slices.Contains(c.except.Records, p.was.Seq) {
 			continue
 		}
-		d.Step, d.Record, d.Agreement = c.take.step(p.was.Seq), p.was.Seq, i
+		d.Step, d.Record, d.Agreement = c.take.repliesBy(p.was.Seq), p.was.Seq, i
 		switch e := cmp.Or(p.was.Event, p.is.Event).(type) {
 		case event.ToolCallRequested:
 			d.About, d.Call = e.Tool, e.Title
@@ -202,16 +210,15 @@ func (c *comparison) first(pairs []pair) *Difference {
 // differing is how the records of a pair differ, with their fields in lines for people; nil
 // if they do not.
 func (c *comparison) differing(p pair) *Difference {
-	if nameOf(p.was.Event) != nameOf(p.is.Event) {
-		return &Difference{What: ofCourse, Was: c.was.describe(p.was.Event), Is: c.is.describe(p.is.Event)}
-	}
-	if done, ok := p.was.Event.(event.ToolCallCompleted); ok && interrupted(done) {
+	kind := kindOf(p)
+	if done, ok := p.was.Event.(event.ToolCallCompleted); ok && kind == ofResult && interrupted(done) {
 		return nil // how far it got is chance
 	}
 	then, now := c.was.leaves(p.was.Event), c.is.leaves(p.is.Event)
 	var again []map[string]leaf
 	for _, other := range c.again {
-		if r := other[p.was.Seq]; nameOf(r.Event) == nameOf(p.was.Event) {
+		r := other[p.was.Seq]
+		if name := nameOf(p.was.Event); name == nameOf(r.Event) && name == nameOf(p.is.Event) {
 			again = append(again, c.is.leaves(r.Event))
 		}
 	}
@@ -235,28 +242,32 @@ func (c *comparison) differing(p pair) *Difference {
 			fmt.Fprintf(&is, "%s: %s\n", path, y)
 		}
 	}
-	if was.Len()+is.Len() == 0 {
+	switch {
+	case was.Len()+is.Len() == 0:
 		return nil
+	case filesOnly:
+		kind = ofFiles
 	}
-	return &Difference{What: kind(p.was.Event, filesOnly), Was: was.String(), Is: is.String()}
+	return &Difference{What: kind, Was: was.String(), Is: is.String()}
 }
 
 // kinds are what a difference is of, by the kind of its records. Of any other it is the course.
 var kinds = map[string]string{
-	"MessageAdded": ofRequest, "ContextReplaced": ofRequest,
+	"MessageAdded": ofRequest, "ContextReplaced": ofRequest, ofReply: ofReply,
 	"ToolCallRequested": ofDecision, "ToolCallCompleted": ofResult,
 	"UserInteractionRequested": ofQuestion, "UserInteractionResponded": ofQuestion,
 }
 
-// kind says in a word what differs.
-func kind(e event.Event, filesOnly bool) string {
-	if _, ok := event.Reply(e); ok {
-		return ofReply
+// kindOf says in a word what the records of a pair tell.
+func kindOf(p pair) string {
+	name := nameOf(p.was.Event)
+	if _, ok := event.Reply(p.was.Event); ok {
+		name = ofReply
 	}
-	if filesOnly {
-		return ofFiles
+	if nameOf(p.was.Event) != nameOf(p.is.Event) {
+		name = ofCourse
 	}
-	return cmp.Or(kinds[nameOf(e)], ofCourse)
+	return cmp.Or(kinds[name], ofCourse)
 }
 
 // processIDs are the ways in which a command names processes by their numbers.
@@ -282,12 +293,13 @@ func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
 		}
 	}
 	call, ok := c.calls[id]
-	if c.jobs && (was.change || is.change) {
-		excuses := func(side *reader, change leaf) bool {
-			same, other := c.noticed(side, path, change)
-			return same || background(call) && !other // whether it ended within its own call is chance
+	if c.jobs && (was.file || is.file) {
+		excuses := func(noticed []leaf, change leaf) bool {
+			same := func(other leaf) bool { return other.text() == change.text() }
+			ownCall := background(call) && len(noticed) == 0 // whether it ended within that is chance
+			return change.file && (ownCall || slices.ContainsFunc(noticed, same))
 		}
-		return was.change && excuses(c.is, was) || is.change && excuses(c.was, is)
+		return excuses(c.noticedIs[path], was) || excuses(c.noticedWas[path], is)
 	}
 	job := background(call) || tool.ClassOf(call.Tool) == tool.WatchesJobs
 	if job && slices.Contains(ofJobs, path[strings.LastIndexByte(path, '.')+1:]) {
@@ -299,42 +311,30 @@ func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
 
 // background reports whether a call is of a command in the background.
 func background(e event.ToolCallRequested) bool {
-	var args struct {
-		Background bool `json:"background"`
-	}
-	return json.Unmarshal(e.Input, &args) == nil && args.Background
+	yes, _ := bash.Asks(e.Input)
+	return yes
 }
 
-// noticed reports whether a change of a file is noticed anywhere on a side, or another one of
-// it: what a command in the background does is found by whatever call is next, or was there before that.
-func (c *comparison) noticed(side *reader, path string, change leaf) (same, other bool) {
-	ctx, found := context.Background(), []event.FileState(nil)
-	if side == c.was {
-		found = slices.Concat(slices.Collect(maps.Values(c.later))...)
-	}
-	for _, p := range c.pairs {
-		made := p.is.Event
-		if side == c.was {
-			made = p.was.Event
-		}
-		switch e := made.(type) {
-		case event.ToolCallRequested:
-			if kept, ok := side.side.Kept.(past.Kept); ok && e.Tree != "" {
-				all, _ := kept.Files(ctx, e.Tree)
-				found = append(found, all...)
-			}
-		case event.ToolCallCompleted:
-			changes, _ := past.Expand(ctx, side.side.Kept, e.Changes)
-			for _, one := range changes {
-				found = append(found, one.After)
-			}
+// noticed are the files that a side found, by their paths, whenever that was: what a command in
+// the background does is found by whatever call is next, or was there before that.
+func noticed(side *reader, later map[uint64][]event.FileState, records []event.Record) map[string][]leaf {
+	ctx, found := context.Background(), slices.Concat(slices.Collect(maps.Values(later))...)
+	for _, e := range each[event.ToolCallRequested](records) {
+		if kept, ok := side.side.Kept.(past.Kept); ok && e.Tree != "" {
+			all, _ := kept.Files(ctx, e.Tree)
+			found = append(found, all...)
 		}
 	}
+	for _, e := range each[event.ToolCallCompleted](records) {
+		changes, _ := past.Expand(ctx, side.side.Kept, e.Changes)
+		for _, one := range changes {
+			found = append(found, one.After)
+		}
+	}
+	list := make(map[string][]leaf)
 	for _, s := range found {
-		if side.change(s.Path) == path {
-			equal := side.state(s).text() == change.text()
-			same, other = same || equal, other || !equal
-		}
+		path := side.change(s.Path)
+		list[path] = append(list[path], side.state(s))
 	}
-	return same, other
+	return list
 }

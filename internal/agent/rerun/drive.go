@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/lazy"
 )
 
 // Open opens the session of the rerun: a new one, or the same again after its
@@ -104,7 +106,7 @@ func (f *Follower) input(r event.Record, resumed bool) (input, error) {
 	if resumed && f.open && !f.abandoned() {
 		return goOn, nil
 	}
-	if e, ok := r.Event.(event.ModeChanged); ok && !typed(f.left[main], 1) {
+	if e, ok := r.Event.(event.ModeChanged); ok && !typed(f.left[main]) {
 		return func(ctx context.Context, s *supervisor.Session) error {
 			return s.SwitchMode(ctx, e.Mode, event.Discard)
 		}, nil
@@ -157,7 +159,7 @@ func (f *Follower) said() (orchestrator.Said, bool) {
 	for n, r := range f.left[main] {
 		switch e := r.Event.(type) {
 		case event.LocalAdded:
-			return f.words(e.Input), true
+			return f.words(f.renumbered(e.Input)), true
 		case event.TaskCreated:
 			return f.prompt(r, e, f.left[main][n:]), true
 		}
@@ -165,12 +167,31 @@ func (f *Follower) said() (orchestrator.Said, bool) {
 	for _, r := range f.take.rest { // of a command the end is said last
 		switch e := r.Event.(type) {
 		case event.LocalAdded:
-			return f.words(e.Input), runsAgain(e)
+			return f.words(f.renumbered(e.Input)), runsAgain(e)
 		case event.TaskCreated:
 			return orchestrator.Said{}, false
 		}
 	}
 	return orchestrator.Said{}, false
+}
+
+// byNumber are the commands that name a record.
+var byNumber = lazy.Regexp(`^(\s*/(?:restore\s+#?|undo\s.*#))(\d+)\b`)
+
+// renumbered is a command with the record of the rerun that has the place of the one it names.
+func (f *Follower) renumbered(command string) string {
+	m := byNumber().FindStringSubmatch(command)
+	if m == nil {
+		return command
+	}
+	n, _ := strconv.ParseUint(m[2], 10, 64)
+	is := n
+	for _, p := range align(f.take, f.made) { // the last up to it: some are not compared
+		if p.is.Event != nil && p.was.Seq <= n {
+			is = p.is.Seq
+		}
+	}
+	return m[1] + strconv.FormatUint(is, 10) + command[len(m[0]):]
 }
 
 // words are what the person typed.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -52,7 +51,10 @@ var MayDiffer = []Rule{
 	{"ToolCallRequested", "tree repository", newIDs},
 	{"ToolCallRequested", "unasked", ofToday},
 	{"ToolCallRequested", "keyless", notTold},
+	{"ToolCallRequested", "before", "what a call finds is what the calls before it left, and that is compared"},
 	{"ToolCallCompleted", "summary", forMen},
+	{"ToolCallCompleted", "changes", "the files that they left are compared"},
+	{"ToolCallCompleted", "saw", "its result says what it saw"},
 	{"MessageAdded", "reminded blocks", forMen},
 	{"MessageAdded", "model", ofToday},
 	{"MessageAdded", "usage stop window tools", measured},
@@ -61,6 +63,7 @@ var MayDiffer = []Rule{
 	{"ContextReplaced", "done", forMen},
 	{"ContextRewound", "to", newIDs},
 	{"ContextRewound", "undone", measured},
+	{"LocalAdded", "input", "a rerun is given it, with its own record numbers"},
 	{"LocalAdded", "output", "the records of what the command did are compared"},
 	{"LocalAdded", "blocks", forMen},
 	{"UserInteractionRequested", "display.metadata display.description options.label", forMen},
@@ -96,13 +99,12 @@ type Side struct {
 	Kept  past.Contents // nil if there is nothing to look up
 }
 
-// leaf is a field of a record that holds no other fields, or a file that it names.
+// leaf is a field of a record that holds no other fields, or a file that a call left.
 type leaf struct {
-	name   string        // what it says, or of a file what its content is called, and its mode
-	held   func() string // of a file: its mode and what it held, "" if that cannot be compared
-	file   bool
-	older  bool // records of earlier versions do not have it
-	change bool // of what a call did
+	name  string        // what it says, or of a file what its content is called, and its mode
+	held  func() string // of a file: its mode and what it held, "" if that cannot be compared
+	file  bool
+	older bool // records of earlier versions do not have it
 }
 
 // reader reads the leaves of records on one side.
@@ -112,23 +114,20 @@ type reader struct {
 	kept   map[event.FileState]string
 }
 
-// leaves are the fields of an event that are compared, by their paths.
+// leaves are the fields of an event that are compared, by their paths; of none, that there is none.
 func (r *reader) leaves(e event.Event) map[string]leaf {
-	list := make(map[string]leaf)
-	name := nameOf(e)
+	if e == nil {
+		return map[string]leaf{"nothing": {name: "the session ends here"}}
+	}
+	list := map[string]leaf{"record": {name: nameOf(e)}}
 	switch was := e.(type) {
 	case event.ToolCallRequested:
-		r.states(list, "before ", was.Before)
-		was.Before = nil
-		if was.Tool == "undo" || was.Tool == "redo" { // these name records by their numbers
+		if slices.Contains([]string{"undo", "redo", "restore"}, was.Tool) { // these name records by their numbers
 			was.Input = nil
 		}
 		e = was
 	case event.ToolCallCompleted:
 		r.changes(list, was.Changes)
-		r.states(list, "saw ", was.Saw)
-		was.Changes, was.Saw = nil, nil
-		e = was
 	case event.InteractionRequested: // which is best, and whether there is more to see, is told by files
 		if was.Author == event.ActorRecovery {
 			looks := func(o uip.Option) bool { return o.ID == supervisor.Look }
@@ -145,7 +144,7 @@ func (r *reader) leaves(e event.Event) map[string]leaf {
 		list["event"] = leaf{name: err.Error()}
 		return list
 	}
-	r.walk(list, name, "", "", decoded(string(data)))
+	r.walk(list, nameOf(e), "", "", decoded(string(data)))
 	return list
 }
 
@@ -217,12 +216,6 @@ func (r *reader) text(text string) string {
 	return r.except.without(alike.Masked(secret.Shapes().Text(r.side.Paths.Text(text))))
 }
 
-func (r *reader) states(list map[string]leaf, what string, states []event.FileState) {
-	for _, s := range states {
-		list[what+past.Name(r.side.Paths.Text(s.Path))] = r.state(s)
-	}
-}
-
 // changes are what a call did to files, one by one.
 func (r *reader) changes(list map[string]leaf, changes []event.FileChange) {
 	each, _ := past.Expand(context.Background(), r.side.Kept, changes) // what was not kept is compared as it is
@@ -231,9 +224,7 @@ func (r *reader) changes(list map[string]leaf, changes []event.FileChange) {
 		if c.Before.Hash == "dir" && c.After.Hash == "dir" || cache(name) {
 			continue
 		}
-		l := r.state(c.After)
-		l.change = true
-		list[r.change(name)] = l
+		list[r.change(name)] = r.state(c.After)
 	}
 }
 
@@ -304,23 +295,6 @@ func (l leaf) String() string {
 		text = "\n  " + strings.ReplaceAll(text, "\n", "\n  ")
 	}
 	return text
-}
-
-// nothing describes no record at all.
-const nothing = "nothing: the session ends here\n"
-
-// describe is an event that has no counterpart.
-func (r *reader) describe(e event.Event) string {
-	if e == nil {
-		return nothing
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "record: %s\n", nameOf(e))
-	all := r.leaves(e)
-	for _, path := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(&b, "%s: %s\n", path, all[path])
-	}
-	return b.String()
 }
 
 func nameOf(e event.Event) string {

@@ -40,18 +40,21 @@ type Follower struct {
 	asked   map[string]made           // calls and questions on record, by the ids that they have now
 	open    bool                      // a turn is
 	mode    string                    // of the last record that changed it
-	run     event.Run                 // of the last turn
+	run     event.Run                 // of the turn under way, or else the next one
 	cancel  context.CancelFunc        // of the input under way
 	change  func(mode string)         // has the turn under way go on in another mode
 	parted  bool                      // the rerun took another course, which ended it
 	made    []made                    // what it came to so far
 	window  int                       // that the server told of; 0 if it did not yet
+	try     int                       // how many reruns of the take there were before
+	unclear int                       // calls whose commits have one of two dates
 }
 
-// Follow begins to follow a rerun of take, in a copy of the files that it began with.
-func Follow(take *Take, was, is Side, copy *past.Copy) *Follower {
+// Follow begins to follow a rerun of take, in a copy of the files that it began with. The try is
+// how many reruns there were before.
+func Follow(take *Take, was, is Side, copy *past.Copy, try int) *Follower {
 	f := &Follower{
-		take: take, was: was, is: is, copy: copy, mode: mode.Build, asked: make(map[string]made),
+		take: take, was: was, is: is, copy: copy, try: try, mode: mode.Build, asked: make(map[string]made),
 		cancel: func() {}, change: func(string) {},
 	}
 	f.clock.Store(take.Begun)
@@ -66,6 +69,7 @@ func (f *Follower) begin(n int) {
 	f.left, f.ended = maps.Clone(f.take.processes[n]), false
 	f.cut = f.take.cut || n < len(f.take.processes)-1
 	f.tick()
+	f.nextRun()
 }
 
 // tick sets the clock to the time of the record that comes next.
@@ -83,6 +87,25 @@ func (f *Follower) Parted() bool { return f.parted }
 
 // Now is the time of the rerun: that of the record that comes next.
 func (f *Follower) Now() time.Time { return f.clock.Load().(time.Time) }
+
+// Date is when a call on record made its commits: between its request and its result. If these
+// are in two seconds, the record does not say in which, and reruns of a session try both.
+func (f *Follower) Date(callID string) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	asked, ok := f.asked[callID]
+	if !ok {
+		return f.Now()
+	}
+	done, _ := f.take.done(asked)
+	if done.Event == nil || done.Time.Unix() == asked.Time.Unix() {
+		return asked.Time
+	}
+	if f.unclear++; f.try > 0 && (f.try == 1 || f.unclear%2 == f.try%2) {
+		return asked.Time
+	}
+	return done.Time
+}
 
 // next is the record that the process under way makes next in a stream.
 func (f *Follower) next(stream string) (event.Record, bool) {
@@ -180,8 +203,8 @@ func (f *Follower) add(ctx context.Context, r event.Record) error {
 	case event.InteractionRequested:
 		f.asked[e.ID] = made{stream, was}
 	}
-	if run := runOf(was.Event); run != nil && stream == main {
-		f.run = *run
+	if !f.open {
+		f.nextRun()
 	}
 	if err := f.copy.Apply(ctx, was.Seq); err != nil {
 		return fmt.Errorf("repeat others' file changes after record %d: %w", was.Seq, err)
@@ -199,7 +222,7 @@ func (f *Follower) intervene(stream string, was event.Record) {
 			f.cancel() // the person interrupted here
 		}
 	case event.ModeChanged:
-		byHand := then.Actor == event.ActorUser && !typed(f.left[main], 1) && !handsOver(was.Event)
+		byHand := then.Actor == event.ActorUser && !typed(f.left[main]) && !handsOver(was.Event)
 		if stream == main && f.open && byHand {
 			f.change(e.Mode) // between two steps
 		}
@@ -224,32 +247,28 @@ func handsOver(e event.Event) bool {
 	return false
 }
 
-// Run is what the process that begins now is run with.
+// Run is what the turn under way, or else the next one, is run with.
 func (f *Follower) Run() event.Run {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.nextRun()
+	return f.run
 }
 
 // Window is the model's window: what the server told of since, else that of the turn.
 func (f *Follower) Window() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.open {
-		return cmp.Or(f.window, f.run.Window)
-	}
-	return cmp.Or(f.window, f.nextRun().Window)
+	return cmp.Or(f.window, f.run.Window)
 }
 
-// nextRun is what the turn is run with that the process under way runs or takes up next, else
-// what the last one was.
-func (f *Follower) nextRun() event.Run {
+// nextRun finds what the turn is run with that the process under way runs or takes up next.
+func (f *Follower) nextRun() {
 	for _, r := range f.left[main] {
 		if run := runOf(r.Event); run != nil {
-			return *run
+			f.run = *run
+			return
 		}
 	}
-	return f.run
 }
 
 // runOf is what a turn is run with that a record begins or takes up.
@@ -284,7 +303,7 @@ func (f *Follower) Written(command string) (text string, ok bool) {
 func (f *Follower) Mode() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r, ok := f.next(main); ok && !typed(f.left[main], 1) {
+	if r, ok := f.next(main); ok && !typed(f.left[main]) {
 		if e, ok := r.Event.(event.ModeChanged); ok {
 			return e.Mode
 		}

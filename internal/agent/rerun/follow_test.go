@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/chat"
@@ -17,7 +18,7 @@ import (
 // interrupted is not the session's doing.
 func TestAnInterruptIsNoDifference(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
-	f := Follow(New("s", "/ws", nil), Side{}, Side{}, nowhere)
+	f := Follow(New("s", "/ws", nil), Side{}, Side{}, nowhere, 0)
 	err := f.Again(ctx, func(ctx context.Context, _ bool) (*supervisor.Session, error) {
 		interrupt()
 		f.parted = true
@@ -29,7 +30,7 @@ func TestAnInterruptIsNoDifference(t *testing.T) {
 }
 
 func TestARerunThatCannotBeOpenedIsAnError(t *testing.T) {
-	f := Follow(New("s", "/ws", numbered(created("t"))), Side{}, Side{}, nowhere)
+	f := Follow(New("s", "/ws", numbered(created("t"))), Side{}, Side{}, nowhere, 0)
 	broken := errors.New("no such model")
 	err := f.Again(t.Context(), func(context.Context, bool) (*supervisor.Session, error) { return nil, broken })
 	if !errors.Is(err, broken) || f.Parted() {
@@ -119,6 +120,28 @@ func TestTheClockIsThatOfTheRecord(t *testing.T) {
 	}
 	if err := r.make(created("t"), replied("t", "x")); err != nil || r.Now().Sub(began).Seconds() != 2 {
 		t.Errorf("then it is %v: %v", r.Now(), err)
+	}
+}
+
+// TestACommitIsMadeWithinItsCall: in one second it is known, in two each try chooses again.
+func TestACommitIsMadeWithinItsCall(t *testing.T) {
+	list := numbered(created("t"), requested("t", "a", "bash", `{}`), requested("t", "b", "bash", `{}`), completed("t", "b", "bash", `{}`), completed("t", "a", "bash", `{}`),
+		requested("t", "c", "bash", `{}`), completed("t", "c", "bash", `{}`))
+	list[6].Time = list[5].Time.Add(time.Millisecond)
+	for try, want := range [][]int{{4, 3, 5}, {1, 2, 5}, {4, 2, 5}, {1, 3, 5}} {
+		r := follow(t, New("s", "/ws", list), keeper{}, nil)
+		r.try = try
+		if err := r.make(list...); err != nil {
+			t.Fatal(err)
+		}
+		for i, id := range []string{"a", "b", "c"} {
+			if got := int(r.Date(id).Sub(began).Seconds()); got != want[i] {
+				t.Errorf("try %d: the commits of %s are made after %d s, want %d", try, id, got, want[i])
+			}
+		}
+		if !r.Date("").Equal(r.Now()) {
+			t.Errorf("a commit of no call is made at %v", r.Date(""))
+		}
 	}
 }
 
@@ -247,10 +270,27 @@ func TestWhatMakesASessionGoOn(t *testing.T) {
 		"another task":                 {[]event.Record{created("u"), given}, false, false},
 		"nothing":                      {nil, false, false},
 	} {
-		f := Follow(New("s", "/ws", nil), Side{}, Side{}, nowhere)
+		f := Follow(New("s", "/ws", nil), Side{}, Side{}, nowhere, 0)
 		f.left[main] = tt.records
 		if f.takenUp() != tt.takenUp || f.abandoned() != tt.abandons {
 			t.Errorf("%s: taken up %v, abandoned %v", name, f.takenUp(), f.abandoned())
+		}
+	}
+}
+
+// TestACommandThatNamesARecordNamesThatOfTheRerun: the numbers change where a record is not made again.
+func TestACommandThatNamesARecordNamesThatOfTheRerun(t *testing.T) {
+	looks := of("", event.ActorUser, event.LocalAdded{Input: "/cost"})
+	r := follow(t, New("s", "/ws", numbered(created("t"), looks, replied("t", "x"), looks, replied("t", "y"), created("u"))), keeper{}, nil)
+	if err := r.make(created("t"), replied("t", "x"), replied("t", "y")); err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string]string{
+		"/restore 5": "/restore 3", " /restore #4 force": " /restore #2 force", "/undo all #3": "/undo all #2", "/undo #3 dry": "/undo #2 dry", "/restore 1": "/restore 1",
+		"/restore 99": "/restore 3", "/rewind 5": "/rewind 5", "/undo a5.txt": "/undo a5.txt", "/restore": "/restore", "/compact keep #5": "/compact keep #5",
+	} {
+		if got := r.renumbered(command); got != want {
+			t.Errorf("%q becomes %q, want %q", command, got, want)
 		}
 	}
 }
@@ -279,7 +319,7 @@ func TestWhatThePersonSaid(t *testing.T) {
 		"one that changes nothing":    {[]event.Record{requested("", "undo_1", "undo", `{}`), local("/cost")}, 1, "", false, 0},
 		"nothing is on record":        {[]event.Record{requested("", "undo_1", "undo", `{}`), created("t")}, 1, "", false, 0},
 	} {
-		f := Follow(New("s", "/ws", numbered(tt.records...)).Until(tt.cut), Side{}, Side{}, nowhere)
+		f := Follow(New("s", "/ws", numbered(tt.records...)).Until(tt.cut), Side{}, Side{}, nowhere, 0)
 		got, ok := f.said()
 		if ok != (tt.text != "") || ok && got.Text() != tt.text || got.AsWritten != tt.written || len(got.Pictures) != tt.pictures {
 			t.Errorf("%s: %q, %v, as written %v, %d pictures", name, got.Text(), ok, got.AsWritten, len(got.Pictures))
@@ -288,7 +328,7 @@ func TestWhatThePersonSaid(t *testing.T) {
 }
 
 func TestASessionThatNobodyBeganIsUnfit(t *testing.T) {
-	f := Follow(New("s", "/ws", numbered(replied("t", "x"))), Side{}, Side{}, nowhere)
+	f := Follow(New("s", "/ws", numbered(replied("t", "x"))), Side{}, Side{}, nowhere, 0)
 	r, _ := f.next(main)
 	_, err := f.input(r, false)
 	if unfit, ok := errors.AsType[*UnfitError](err); !ok || unfit.Record != 1 {

@@ -89,9 +89,15 @@ func TestASummaryIsThatOfTheRecord(t *testing.T) {
 	if e, ok := errors.AsType[*provider.Error](err); !ok || !errors.Is(err, provider.ErrContextTooLong) || e.Window != 77 || r.Window() != 77 {
 		t.Errorf("the request before it fails with %v, window %d", err, r.Window())
 	}
-	r = follow(t, New("s", "/ws", numbered(replied("t", "x"))), keeper{}, nil)
-	if _, _, err := r.stream(t.Context(), summary); !errors.Is(err, errDiffers) || !r.Parted() {
-		t.Errorf("a summary that was not made is %v", err)
+	r = follow(t, New("s", "/ws", numbered(of("", event.ActorUser, event.LocalAdded{Input: "/compact", Failed: true}))), keeper{}, nil)
+	if _, _, err := r.stream(t.Context(), summary); err == nil || errors.Is(err, errDiffers) || r.Parted() {
+		t.Errorf("a summary that failed is %v", err)
+	}
+	for _, next := range []event.Record{replied("t", "x"), of("", event.ActorUser, event.LocalAdded{Input: "/compact"})} {
+		r = follow(t, New("s", "/ws", numbered(next)), keeper{}, nil)
+		if _, _, err := r.stream(t.Context(), summary); !errors.Is(err, errDiffers) || !r.Parted() {
+			t.Errorf("a summary that was not made is %v", err)
+		}
 	}
 }
 
@@ -233,13 +239,13 @@ func TestACallIsPlannedByItsIdAndElseByItsTool(t *testing.T) {
 func TestToolsOfOtherProgramsAreAlwaysLetPass(t *testing.T) {
 	for name, pass := range map[string]bool{"mcp__a__b": true, "bash": false} {
 		call := event.ToolCallRequested{CallID: "c", Tool: name, Verdict: event.Allowed, DecidedBy: event.ActorPolicy}
-		f := Follow(New("s", "/ws", numbered(of("t", "", call))), Side{}, Side{}, nowhere)
+		f := Follow(New("s", "/ws", numbered(of("t", "", call))), Side{}, Side{}, nowhere, 0)
 		if f.LetPass("c", name, true) != pass || f.LetPass("new", name, true) != pass || f.LetPass("new", "other", true) || OfOthers(name) != pass {
 			t.Errorf("%s is let pass: %v, by its tool %v", name, f.LetPass("c", name, true), f.LetPass("new", name, true))
 		}
 		for _, asked := range []event.ToolCallRequested{{Verdict: event.Denied, DecidedBy: event.ActorPolicy}, {Verdict: event.Allowed, DecidedBy: event.ActorUser}} {
 			asked.CallID, asked.Tool, asked.Unasked = "c", name, event.RisksUnasked
-			f := Follow(New("s", "/ws", numbered(of("t", "", asked))), Side{}, Side{}, nowhere)
+			f := Follow(New("s", "/ws", numbered(of("t", "", asked))), Side{}, Side{}, nowhere, 0)
 			if f.LetPass("c", name, false) {
 				t.Errorf("%s is let pass though it was %s by %s", name, asked.Verdict, asked.DecidedBy)
 			}

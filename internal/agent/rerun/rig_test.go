@@ -108,7 +108,7 @@ func follow(t *testing.T, take *Take, kept keeper, later map[uint64][]event.File
 	}
 	t.Cleanup(func() { _ = copy.Close() })
 	side := Side{Kept: kept}
-	r.Follower = Follow(take, side, side, copy)
+	r.Follower = Follow(take, side, side, copy, 0)
 	r.Follower.cancel = func() { r.ended = true }
 	records := &mem.Store{}
 	if _, err := records.Claim(t.Context(), "s"); err != nil {

@@ -18,7 +18,7 @@ func asked(t *testing.T, records ...event.Record) (*Follower, error) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	f := Follow(New("s", "/ws", records), Side{}, Side{}, nowhere)
+	f := Follow(New("s", "/ws", records), Side{}, Side{}, nowhere, 0)
 	f.cancel = cancel
 	for _, err := range f.Stream(ctx, provider.Request{}) {
 		if err != nil {
@@ -55,7 +55,7 @@ func TestAnInterruptionIsKnownByTheEndOfItsTask(t *testing.T) {
 
 func TestTheLimitOfStepsIsOnRecord(t *testing.T) {
 	take := New("s", "/ws", []event.Record{{Seq: 1, Event: event.TaskFailed{Reason: "any words", Steps: 7}}})
-	if n := take.MaxSteps(50); n != 7 {
+	if n := take.MaxSteps(); n != 7 {
 		t.Errorf("the limit is %d", n)
 	}
 }
@@ -68,7 +68,7 @@ func TestWhatAFlagLetPassIsLetPassAgain(t *testing.T) {
 		{"", true, true}, {event.WaivableUnasked, false, true}, {event.WaivableUnasked, true, false}, {event.RisksUnasked, true, true},
 	} {
 		call := event.ToolCallRequested{CallID: "c", Tool: "bash", Input: []byte(`{"x":1}`), Verdict: event.Allowed, DecidedBy: event.ActorPolicy, Reasons: []string{"auto-approve: any words"}, Unasked: tt.unasked}
-		f := Follow(New("s", "/ws", []event.Record{{Seq: 1, Event: call}}), Side{}, Side{}, nowhere)
+		f := Follow(New("s", "/ws", []event.Record{{Seq: 1, Event: call}}), Side{}, Side{}, nowhere, 0)
 		if got := f.LetPass("c", "bash", tt.risky); got != tt.passes {
 			t.Errorf("unasked %q, risky %v: %v", tt.unasked, tt.risky, got)
 		}
@@ -95,7 +95,7 @@ func TestACommandThatIsATurnIsKnownByItsTask(t *testing.T) {
 		{Seq: 1, Event: event.LocalAdded{Input: "/init now\nplease", Output: "any words"}},
 		{Seq: 2, Event: event.TaskCreated{TaskID: "t", Title: "/init now", Intent: "Draft it"}},
 	})
-	f := Follow(take, Side{}, Side{}, nowhere)
+	f := Follow(take, Side{}, Side{}, nowhere, 0)
 	if said, ok := f.said(); !ok || said.Text() != "/init now\nplease" || len(take.streams[main]) != 1 {
 		t.Errorf("said is %q, %v, of %d records", said.Text(), ok, len(take.streams[main]))
 	}

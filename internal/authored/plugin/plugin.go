@@ -30,11 +30,12 @@ type Plugin struct {
 	Description string
 	Dir         string // absolute, without links
 
-	Commands, Skills, Agents []frontmatter.Root
-	Hooks                    []map[string]json.RawMessage // by event
-	Servers                  [][]byte                     // each the content of an MCP server file
-	LSP                      [][]byte                     // each the text of a file of language servers
-	Unused                   []string                     // unsupported kinds of parts
+	Commands, Skills, Agents, Styles []frontmatter.Root
+
+	Hooks   []map[string]json.RawMessage // by event
+	Servers [][]byte                     // each the content of an MCP server file
+	LSP     [][]byte                     // each the text of a file of language servers
+	Unused  []string                     // unsupported kinds of parts
 }
 
 const (
@@ -59,8 +60,8 @@ type manifest struct {
 	Hooks       json.RawMessage `json:"hooks"`
 	Servers     json.RawMessage `json:"mcpServers"`
 
-	OutputStyles json.RawMessage `json:"outputStyles"`
-	LSPServers   json.RawMessage `json:"lspServers"`
+	Styles     jsonx.List      `json:"outputStyles"`
+	LSPServers json.RawMessage `json:"lspServers"`
 }
 
 // Read reads the plugin in a folder. Its error says what is wrong.
@@ -108,7 +109,7 @@ func (r *reader) read() error {
 		roots  *[]frontmatter.Root
 		folder string
 		more   jsonx.List
-	}{{&r.p.Commands, "commands", m.Commands}, {&r.p.Skills, "skills", m.Skills}, {&r.p.Agents, "agents", m.Agents}} {
+	}{{&r.p.Commands, "commands", m.Commands}, {&r.p.Skills, "skills", m.Skills}, {&r.p.Agents, "agents", m.Agents}, {&r.p.Styles, "output-styles", m.Styles}} {
 		if err := r.roots(part.roots, part.folder, part.more); err != nil {
 			return err
 		}
@@ -130,10 +131,7 @@ func (r *reader) read() error {
 	if r.p.LSP, err = r.texts("lspServers", lspFile, m.LSPServers); err != nil {
 		return err
 	}
-	if len(m.OutputStyles) > 0 {
-		r.p.Unused = append(r.p.Unused, "outputStyles")
-	}
-	if !found && len(r.p.Commands)+len(r.p.Skills)+len(r.p.Agents)+len(r.p.Hooks)+len(r.p.Servers)+len(r.p.LSP) == 0 {
+	if !found && len(r.p.Commands)+len(r.p.Skills)+len(r.p.Agents)+len(r.p.Styles)+len(r.p.Hooks)+len(r.p.Servers)+len(r.p.LSP) == 0 {
 		if _, err := r.files.Stat(marketFile); err == nil {
 			return fmt.Errorf("it is a collection of plugins (%s): add one of its folders", marketFile)
 		}
@@ -151,8 +149,14 @@ func (r *reader) manifest() (m manifest, found bool, err error) {
 	if err != nil {
 		return m, false, fmt.Errorf("%s: %s", manifestFile, repofile.Why(err))
 	}
-	if err := json.Unmarshal(trimBOM(text), &m); err != nil {
+	var all map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(trimBOM(text), &m), json.Unmarshal(trimBOM(text), &all)); err != nil {
 		return m, false, fmt.Errorf("%s is invalid: %w", manifestFile, err)
+	}
+	for _, kind := range []string{"channels", "monitors", "settings", "themes", "userConfig"} {
+		if _, has := all[kind]; has {
+			r.p.Unused = append(r.p.Unused, kind)
+		}
 	}
 	return m, true, nil
 }

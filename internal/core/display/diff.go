@@ -22,7 +22,16 @@ func Counted(unified string) Diff {
 	return d
 }
 
-var hunkHead = lazy.Regexp(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+var hunkHead = lazy.Regexp(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ *`)
+
+// HunkHead returns the first line numbers of a hunk before and after the change, and the text behind them in its header.
+func HunkHead(line string) (before, after int, rest string, ok bool) {
+	m := hunkHead().FindStringSubmatch(line)
+	if m == nil {
+		return 0, 0, "", false
+	}
+	return length(m[1]), length(m[3]), line[len(m[0]):], true
+}
 
 // DiffLines yields the lines of a unified diff: added lines with '+', deleted ones with '-', context
 // with ' ', and headers with 0. It relies on the lengths in the hunk headers, since a deleted line may
@@ -35,7 +44,7 @@ func DiffLines(unified string) iter.Seq2[byte, string] {
 			switch {
 			case before <= 0 && after <= 0:
 				if m := hunkHead().FindStringSubmatch(line); m != nil {
-					before, after = length(m[1]), length(m[2])
+					before, after = length(m[2]), length(m[4])
 				}
 			case line[0] == '+':
 				sign, after = '+', after-1
@@ -113,7 +122,7 @@ func names(git, text string) bool {
 	return git != "" && (from == nothing || strings.HasPrefix(git, "diff --git "+from+" ")) && (to == nothing || strings.HasSuffix(git, " "+to+"\n"))
 }
 
-// length parses the length of a hunk; an omitted length is 1.
+// length parses a number in a hunk header; an omitted length is 1.
 func length(s string) int {
 	if s == "" {
 		return 1

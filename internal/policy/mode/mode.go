@@ -56,7 +56,7 @@ var modes = []Mode{
 		Prompt: "Mode: build. Complete the task. Changes, and commands that are not read-only, may need approval.",
 	},
 	{
-		Name: Plan, Preset: Plan, Off: []tool.Class{tool.EditsFile, tool.PatchesFiles, tool.Delegates, tool.ChangesGit}, Verify: Never, ReadOnly: true,
+		Name: Plan, Preset: Plan, Off: []tool.Class{tool.EditsFile, tool.PatchesFiles, tool.EditsNotebook, tool.Delegates, tool.ChangesGit}, Verify: Never, ReadOnly: true,
 		Keeps:  []tool.Class{tool.Fetches, tool.ReadsTodos, tool.WritesTodos, tool.AsksPerson, tool.EndsPlan},
 		Prompt: "Mode: plan. Read, search and think, but change nothing, whatever the message asks for: the tools that write are disabled, and each command that is not read-only needs approval. When the plan is ready, submit it with exit_plan_mode; do not ask for approval in your text.",
 	},

@@ -274,7 +274,7 @@ func words(key string, v policy.Verdict) string {
 // readTools and writeTools are the tool names in rules about files.
 var (
 	readTools  = tool.Names(tool.ReadsFile, tool.ListsFolder, tool.FindsFiles, tool.SearchesText, tool.SearchesCode)
-	writeTools = tool.Names(tool.EditsFile, tool.PatchesFiles)
+	writeTools = tool.Names(tool.EditsFile, tool.PatchesFiles, tool.EditsNotebook)
 )
 
 // file judges a use of one file: by the rules about that file, else by those for any use of the tool.

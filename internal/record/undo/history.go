@@ -26,6 +26,9 @@ const (
 	recovery    = "recovery"
 )
 
+// Reverts reports whether a tool only puts files back that other calls changed.
+func Reverts(tool string) bool { return tool == undoTool || tool == redoTool || tool == restoreTool }
+
 // Turn identifies a turn for the user.
 type Turn struct {
 	ID    string `json:"id"`

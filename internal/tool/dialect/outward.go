@@ -15,7 +15,7 @@ type outward struct {
 }
 
 // places are the arguments that external programs expect as full paths.
-var places = map[string]bool{"file_path": true, "path": true}
+var places = map[string]bool{"file_path": true, "path": true, "notebook_path": true}
 
 var outwards = sync.OnceValue(func() map[string]outward {
 	return map[string]outward{
@@ -23,6 +23,7 @@ var outwards = sync.OnceValue(func() map[string]outward {
 		"read":              {"Read", map[string]string{"path": "file_path"}},
 		"write":             {"Write", map[string]string{"path": "file_path"}},
 		"edit":              {"Edit", map[string]string{"path": "file_path"}},
+		"notebook_edit":     {"NotebookEdit", map[string]string{"path": "notebook_path", "cell": "cell_id", "source": "new_source", "type": "cell_type", "mode": "edit_mode"}},
 		"glob":              {"Glob", nil},
 		"grep":              {"Grep", map[string]string{"include": "glob"}},
 		"list":              {"LS", nil},
@@ -62,8 +63,8 @@ func Outward(tool string, args json.RawMessage, root string) (name string, their
 // or if the name is coder's. All file-editing tools are one tool to those programs.
 func Inward(theirs string) (ours []string) {
 	switch theirs {
-	case "Edit", "MultiEdit", "NotebookEdit":
-		return []string{"edit", "patch"}
+	case "Edit", "MultiEdit":
+		return []string{"edit", "patch", "notebook_edit"}
 	}
 	for name, o := range outwards() {
 		if o.name == theirs {

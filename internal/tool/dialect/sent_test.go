@@ -35,7 +35,8 @@ import (
 func toolkit(t *testing.T) tool.Set {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"a.txt": "one\ntwo\nthree\n", "src/b.go": "package b\n\nfunc b() {}\n"} {
+	for name, text := range map[string]string{"a.txt": "one\ntwo\nthree\n", "src/b.go": "package b\n\nfunc b() {}\n",
+		"n.ipynb": `{"cells": [{"cell_type": "code", "source": "a"}], "nbformat": 4}`} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)

@@ -21,6 +21,13 @@ type outcome struct {
 	content      []byte
 	replacements int // number of replacements, for tools that replace
 	note         string
+	part         *part // what the diff shows; nil: the whole file
+}
+
+// part is a piece of a file whose change reads better than that of the file, such as a notebook's cell.
+type part struct {
+	before, after []byte
+	where         string // follows the path in the title
 }
 
 // changing turns f into a tool that gives one file new content, or applies some hunks of that change.
@@ -33,7 +40,7 @@ func changing[In any](f tool.Func[In], ws *workspace.Workspace, seen *Seen, whic
 			return tool.Plan{Title: path}, nil, ws.Meant(ctx, path, err)
 		}
 		return tool.Plan{
-			Title:   ch.path,
+			Title:   ch.title,
 			Effects: []tool.Effect{{Kind: tool.Write, Target: ch.at}},
 			Preview: display.Diff{Unified: ch.diff, Added: ch.added, Deleted: ch.deleted},
 			Hunks:   ch.hunks,
@@ -47,12 +54,13 @@ type change struct {
 	ws       *workspace.Workspace
 	seen     *Seen
 	path, at string // as the model named it, and the real path
+	title    string
 	old      []byte
 	outcome
 	diff           string
 	added, deleted int
 	hunks          int    // number of separable hunks
-	part           string // which hunks are applied; empty if all are
+	chosen         string // which hunks are applied; empty if all are
 }
 
 // workOut computes what a call would do to the file in its current state.
@@ -78,11 +86,17 @@ func (c *change) workOut(name string, only hunks, next func(old []byte) (outcome
 		if err := only.check(c.hunks); err != nil {
 			return err
 		}
-		c.part, c.replacements = only.of(c.hunks), 0
+		c.chosen, c.replacements = only.of(c.hunks), 0
 		if old != nil {
 			c.content = patch.Some(old, c.content, only.take)
 		}
 		c.hunks = 0
+	}
+	c.title = c.path
+	if p := c.part; p != nil {
+		c.title, c.hunks = c.path+p.where, 0
+		c.diff, c.added, c.deleted = patch.Unified(c.at, p.before, p.after)
+		return nil
 	}
 	c.diff, c.added, c.deleted = patch.Unified(c.at, old, c.content)
 	return nil
@@ -164,8 +178,8 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	summary := "unchanged"
 	if op != summary {
 		summary = fmt.Sprintf("%s, +%d -%d", op, c.added, c.deleted)
-		if c.part != "" {
-			summary += ", " + c.part
+		if c.chosen != "" {
+			summary += ", " + c.chosen
 		}
 		if err := c.ws.Swap(c.at, c.old, c.content); errors.Is(err, workspace.ErrChanged) {
 			now, _, _ := load(c.ws, c.at) // only needed for the explanation

@@ -28,7 +28,7 @@ type Options struct {
 // With returns every tool of this package, with a common memory of what the model has seen.
 func With(ws *workspace.Workspace, o Options) []tool.Tool {
 	seen := new(Seen)
-	return []tool.Tool{Read(ws, seen, o), List(ws), Write(ws, seen), Edit(ws, seen), Patch(ws, seen)}
+	return []tool.Tool{Read(ws, seen, o), List(ws), Write(ws, seen), Edit(ws, seen), Patch(ws, seen), Notebook(ws, seen)}
 }
 
 const (

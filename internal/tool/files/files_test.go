@@ -185,7 +185,7 @@ func TestNamesInOtherDialects(t *testing.T) {
 			t.Errorf("%s is not known", name)
 		}
 	}
-	want := map[string]string{"": "read list write edit patch", tool.Sema: "Read LS Write Edit patch", tool.CoAuthor: "readFile listFiles writeFile editFile patch"}
+	want := map[string]string{"": "read list write edit patch notebook_edit", tool.Sema: "Read LS Write Edit patch NotebookEdit", tool.CoAuthor: "readFile listFiles writeFile editFile patch notebook_edit"}
 	for dialect, names := range want {
 		var got []string
 		for s := range tools.In(dialect).Specs() {

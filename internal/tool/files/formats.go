@@ -158,6 +158,7 @@ const (
 type notebook struct {
 	Cells []struct {
 		Type    string `json:"cell_type"`
+		ID      string `json:"id"`
 		Source  texts  `json:"source"`
 		Outputs []struct {
 			Type      string           `json:"output_type"`
@@ -194,7 +195,7 @@ func notebookText(_ context.Context, b []byte) (string, error) {
 	}
 	var out strings.Builder
 	for i, c := range nb.Cells {
-		fmt.Fprintf(&out, "[%d] %s\n%s", i+1, c.Type, ended(string(c.Source)))
+		fmt.Fprintf(&out, "[%d] %s\n%s", i+1, strings.TrimSpace(c.Type+" "+c.ID), ended(string(c.Source)))
 		for _, o := range c.Outputs {
 			text := string(o.Text)
 			for _, kind := range []string{"text/plain", "text/markdown"} {

@@ -166,7 +166,7 @@ func (s *source) text(ctx context.Context, pdf func(context.Context, []byte) (st
 	case bytes.IndexByte(s.head, 0) >= 0: // not text in an ASCII-compatible encoding
 		return nil, fmt.Errorf("%s is a binary file of %d bytes", s.name, s.size)
 	case strings.EqualFold(path.Ext(s.name), ".ipynb"):
-		if text, err := s.made(ctx, "notebook", notebookText, "cells of a notebook; outputs are shortened. The file itself is JSON"); err == nil {
+		if text, err := s.made(ctx, "notebook", notebookText, "cells of a notebook; outputs are shortened. The file itself is JSON: change cells with notebook_edit"); err == nil {
 			return text, nil
 		}
 	}

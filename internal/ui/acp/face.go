@@ -236,7 +236,7 @@ func ended(failed bool) string {
 
 // sorts maps tool classes to the protocol's kinds, which editors show as icons.
 var sorts = map[tool.Class]string{
-	tool.ReadsFile: "read", tool.ListsFolder: "read", tool.ReadsGit: "read", tool.EditsFile: "edit", tool.PatchesFiles: "edit",
+	tool.ReadsFile: "read", tool.ListsFolder: "read", tool.ReadsGit: "read", tool.EditsFile: "edit", tool.PatchesFiles: "edit", tool.EditsNotebook: "edit",
 	tool.FindsFiles: "search", tool.SearchesText: "search", tool.SearchesCode: "search", tool.NavigatesCode: "search",
 	tool.RunsShell: "execute", tool.ChangesGit: "execute", tool.Fetches: "fetch", tool.EndsPlan: "switch_mode",
 	tool.Delegates: "think", tool.WritesTodos: "think", tool.ReadsTodos: "think", tool.AsksPerson: "think",

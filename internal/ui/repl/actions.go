@@ -186,23 +186,30 @@ func (r *REPL) edit(ctx context.Context) error {
 		return nil
 	}
 	line := r.line()
+	var failed error
+	err := r.away(ctx, func() {
+		var text string
+		text, failed = r.Edit(ctx, line.Text())
+		line.SetText(text)
+	})
+	if err == nil && failed != nil {
+		return r.remark(warn, r.Words.T("the editor could not be used: %v", r.Words.Said(failed.Error())))
+	}
+	return err
+}
+
+// away leaves the terminal to a program of the user's while use runs.
+func (r *REPL) away(ctx context.Context, use func()) error {
 	r.stopReading()
 	defer r.startReading(ctx)
 	if err := errors.Join(r.hide(), r.Terminal.Restore()); err != nil {
 		return err
 	}
-	r.keepDraft() // whatever the editor does
-	text, err := r.Edit(ctx, line.Text())
-	line.SetText(text)
+	r.keepDraft() // whatever the program does
+	use()
 	r.keepDraft()
 	r.Terminal.Forget()
-	if back := errors.Join(r.Terminal.Raw(), r.Screen.Show()); back != nil {
-		return back
-	}
-	if err != nil {
-		return r.remark(warn, r.Words.T("the editor could not be used: %v", r.Words.Said(err.Error())))
-	}
-	return nil
+	return errors.Join(r.Terminal.Raw(), r.Screen.Show())
 }
 
 // switchMode changes the mode; for a running turn, from its next step on.

@@ -4,6 +4,8 @@ package repl
 
 import (
 	"context"
+	"errors"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -200,11 +202,21 @@ func asksWhy(q uip.Request, line string) bool {
 	return (line == "?" || line == "？") && q.Purpose == uip.ConfirmRiskyAction && q.Kind != uip.Select
 }
 
-// showOmitted prints the last text of which a part was not shown.
-func (r *REPL) showOmitted() error {
-	text := r.render.Omitted()
-	if text == "" {
+// showOmitted shows the last text of which a part was not shown, in the pager if there is one.
+func (r *REPL) showOmitted(ctx context.Context) error {
+	text := strings.TrimRight(r.render.Omitted(), "\n")
+	switch {
+	case text == "":
 		return r.remark(dim, r.Words.T("no output was omitted so far"))
+	case r.Page == nil:
+		return r.Say(text)
 	}
-	return r.Say(strings.TrimRight(text, "\n"))
+	var failed error
+	err := r.away(ctx, func() {
+		failed = r.Terminal.Lend(func(terminal *os.File) error { return r.Page(ctx, terminal, text+"\n") })
+	})
+	if err == nil && failed != nil {
+		err = errors.Join(r.remark(warn, r.Words.T("the pager could not be used: %v", r.Words.Said(failed.Error()))), r.Say(text))
+	}
+	return err
 }

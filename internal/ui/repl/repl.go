@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -105,6 +106,8 @@ type Options struct {
 	Clipboard func(context.Context) (*lineedit.Picture, error)
 	// Edit, which may be nil, opens text in the user's editor.
 	Edit func(ctx context.Context, text string) (string, error)
+	// Page, which may be nil, shows a long text in the user's pager, at this terminal.
+	Page func(ctx context.Context, terminal *os.File, text string) error
 	// Sent, which may be nil, is called with what the user sends; Earlier returns what was sent before,
 	// newest last. Unsent, which may be nil, is called regularly and at the end with the unsent text.
 	Sent    func(text string)

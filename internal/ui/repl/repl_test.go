@@ -327,15 +327,15 @@ func TestTypingIsSeenBelowALineThatStreams(t *testing.T) {
 	})
 	d.sees("/w> ")
 	d.keys("go\r")
-	d.shows("half a line\n>")
+	d.shows("half a line\n\n>")
 	d.keys("typed")
-	d.shows("half a line\n> typed")
+	d.shows("half a line\n\n> typed")
 	close(more)
-	d.shows("half a line and more\n> typed")
+	d.shows("half a line and more\n\n> typed")
 	d.ahead.Store(int64(time.Hour))
-	d.shows("half a line and more\n⠋ writing · 1h0m0s · Esc stops it\n> typed")
+	d.shows("half a line and more\n\n⠋ writing · 1h0m0s · Esc stops it\n> typed")
 	close(over)
-	d.shows("half a line and more to its end\ncontext: 7 tokens · model: m\n[build] /w> typed")
+	d.shows("half a line and more to its end\n\ncontext: 7 tokens · model: m\n[build] /w> typed")
 	d.keys("\x15")
 }
 
@@ -395,7 +395,7 @@ func TestWhatRunsIsNamed(t *testing.T) {
 	})
 	d.sees("/w> ")
 	d.keys("go\r")
-	d.shows("[tool] grep  a\n>")
+	d.shows("[tool] grep  a\n\n>")
 	d.ahead.Store(int64(time.Hour))
 	next <- struct{}{}
 	d.shows("[tool] grep  b")
@@ -424,7 +424,7 @@ func TestATurnLetsThePersonLook(t *testing.T) {
 	d.keys("/cost\r")
 	d.shows("one line\nhalf a\n\n> /cost\n\nit cost nothing\n\n>") // seen at once, below what is unfinished
 	close(more)
-	d.shows("one line\nhalf a line\n\n> /cost\n\nit cost nothing\n\nthe next\n>")
+	d.shows("one line\nhalf a line\n\n> /cost\n\nit cost nothing\n\nthe next\n\n>")
 	d.keys("\x1b[Z")
 	d.shows("mode build+ from the next step\n>")
 	d.keys("\x1b[Z")

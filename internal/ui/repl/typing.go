@@ -108,7 +108,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		return nil
 	}
 	if k == lineedit.WithCtrl('o') && r.open == nil {
-		return r.showOmitted()
+		return r.showOmitted(ctx)
 	}
 	if k == lineedit.WithCtrl('v') && r.open == nil && r.Clipboard != nil {
 		r.copyIn(ctx)

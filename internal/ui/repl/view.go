@@ -161,8 +161,9 @@ func (h *head) next(line func() string) string {
 // printed notes that the line now stands in the stream.
 func (h *head) printed() { h.last = h.now }
 
-// prompt is what stands before the draft: two lines, and one above them if it changed.
-func (r *REPL) prompt() (all []lineedit.Span) {
+// prompt is what stands before the draft: a blank line, one that changed, and two that are always there.
+func (r *REPL) prompt() []lineedit.Span {
+	all := []lineedit.Span{{Text: "\n"}}
 	model, mode := r.Status()
 	width := r.width()
 	if line := r.above.next(r.Above); line != "" {
@@ -213,6 +214,9 @@ func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row
 		rows = rows[max(0, len(rows)-max(4, r.room()-ahead.Above)):] // the newest
 	}
 	rows = append(rows, r.beside(ahead, width, max(4, r.room()-len(rows)))...)
+	if len(rows) == 0 || rows[len(rows)-1] != "" {
+		rows = append(rows, "") // between the stream and the rest
+	}
 	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
 	draft, row, col := r.draft(width, height)
 	room := max(2, height-1-len(rows)-min(len(draft), leastDraft))
@@ -222,6 +226,9 @@ func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row
 		rows = append(rows, doing...)
 		room -= len(doing)
 	}
+	todos := r.todos(width, min(mostTodos, room-min(len(waiting), max(1, room/2))))
+	rows = append(rows, todos...)
+	room -= len(todos)
 	if len(waiting) > room {
 		waiting = r.waiting(width, max(1, room))
 	}
@@ -230,6 +237,18 @@ func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row
 		draft, row, col = r.draft(width, most-len(rows))
 	}
 	return append(rows, draft...), len(rows) + row, col
+}
+
+// mostTodos is the most rows of todos shown during a turn.
+const mostTodos = 8
+
+// todos returns the list that the turn works on, in at most most rows.
+func (r *REPL) todos(width, most int) []string {
+	busy := r.busy.Load()
+	if busy == nil {
+		return nil
+	}
+	return busy.TodoRows(width, most, term.Options{Palette: r.Palette, Words: r.Words, ASCII: r.ASCII})
 }
 
 // leastDraft is the number of a draft's rows that are always visible.

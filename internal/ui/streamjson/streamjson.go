@@ -56,7 +56,7 @@ type Facts struct {
 	Tools, Commands, Agents []string
 	Skills                  []string
 	Servers                 []Server
-	Version                 string
+	Style, Version          string
 }
 
 // Renderer is an [event.Sink] that writes lines. Use [New].
@@ -210,7 +210,7 @@ func (r *Renderer) Begin() error {
 			KeySource: cmp.Or(r.o.KeySource, "none"), UUID: r.unnumbered("init"), Tools: []string{},
 		},
 		MCPServers: append([]Server{}, f.Servers...), Commands: append([]string{}, f.Commands...), Agents: append([]string{}, f.Agents...),
-		Skills: append([]string{}, f.Skills...), Plugins: []string{}, OutputStyle: "default", Like: like, Version: f.Version,
+		Skills: append([]string{}, f.Skills...), Plugins: []string{}, OutputStyle: f.Style, Like: like, Version: f.Version,
 	}
 	for _, name := range f.Tools {
 		theirs, _ := r.o.Driven.Tool(name, json.RawMessage("{}"))

@@ -102,7 +102,7 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 				drawCode(display.Code{Lang: b.Lang, Source: cleaned(b.Source)}, r.page.put)
 			}
 		case display.Diff:
-			drawDiff(cleaned(b.Unified), r.page.put)
+			drawDiff(diffLines(cleaned(b.Unified)), r.o.ASCII, r.page.put)
 		case display.Table:
 			clean := display.Table{Head: r.cleanCells(b.Head), First: min(b.First, widestFirst)}
 			for _, row := range b.Rows {

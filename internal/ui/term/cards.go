@@ -81,7 +81,7 @@ func (c Cards) Draw(q uip.Request) string {
 		d.page.tell(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
 		above := d.lines()
 		for i, part := range q.Parts {
-			d.page.hung(d.width(), roleOf(part), fmt.Sprintf("%d. %s", i+1, d.title(part)), setIn)
+			d.page.hung(d.width(), roleOf(part), fmt.Sprintf("%d. %s", i+1, d.sized(part)), setIn)
 			d.hunk = fmt.Sprintf("%d.", i+1)
 			d.content(part)
 			d.reasons(part)
@@ -93,7 +93,7 @@ func (c Cards) Draw(q uip.Request) string {
 			d.question(part, i+1, len(q.Parts))
 		}
 	case q.Kind == uip.Confirm:
-		d.page.hung(d.width(), roleOf(q), "[APPROVAL] "+d.title(q), setIn)
+		d.page.hung(d.width(), roleOf(q), "[APPROVAL] "+d.sized(q), setIn)
 		above := d.lines()
 		d.content(q)
 		if d.again(q) {
@@ -214,6 +214,19 @@ func (d drawing) title(q uip.Request) string {
 	return dots(d.ASCII, short)
 }
 
+// sized returns a call's title with the size of its change.
+func (d drawing) sized(q uip.Request) string {
+	diff, ok := q.Display.Content.(display.Diff)
+	if !ok || diff.Added+diff.Deleted == 0 {
+		return d.title(q)
+	}
+	size := fmt.Sprintf("+%d%s-%d", diff.Added, ink.HardBlank, diff.Deleted)
+	if strings.HasPrefix(diff.Unified, "--- "+noFile+"\n") && strings.Count(diff.Unified, "\n--- ") == 0 {
+		size = d.t("new file") + " " + size
+	}
+	return d.title(q) + "  " + size
+}
+
 // revealedLine returns one line of text that the user must decide about.
 func revealedLine(text string, limit int) string { return sanitize.Reveal(decidedLine(text, limit)) }
 
@@ -233,7 +246,7 @@ func (d drawing) again(q uip.Request) bool {
 	if !ok || strings.Count(diff.Unified, "\n") <= long {
 		return false
 	}
-	d.page.words(d.width(), ink.Warn, fmt.Sprintf("%s  +%d -%d", d.title(q), diff.Added, diff.Deleted))
+	d.page.words(d.width(), ink.Warn, d.sized(q))
 	return true
 }
 
@@ -395,7 +408,7 @@ func (d drawing) content(q uip.Request) {
 		if hasHunks(q) {
 			text = display.Numbered(text, func(n int) string { return d.t("[hunk %s]", d.hunk+strconv.Itoa(n)) })
 		}
-		drawDiff(d.foldDiff(text), d.page.put)
+		drawDiff(below(q.Display.Title, d.foldDiff(text)), d.ASCII, d.page.put)
 	case display.Table:
 		drawTable(b, d.Words.Said, d.width(), ink.Grid{ASCII: d.ASCII, Spoken: d.Spoken}, d.page.put)
 	}
@@ -458,38 +471,38 @@ func (d drawing) fold(text string) string {
 
 // foldDiff is fold for a diff: a long one keeps its first and last lines, and between them every line
 // with something invisible.
-func (d drawing) foldDiff(unified string) string {
+func (d drawing) foldDiff(unified string) (shown []diffLine) {
 	plain := strings.Split(strings.TrimRight(unified, "\n"), "\n")
-	lines := strings.Split(strings.TrimRight(revealed(unified), "\n"), "\n")
-	for i, line := range lines {
-		if strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "+++ ") {
-			lines[i] = sanitize.RevealCommand(line) // it names a file
+	lines := diffLines(strings.TrimRight(revealed(unified), "\n"))
+	for i, l := range lines {
+		if strings.HasPrefix(l.text, "--- ") || strings.HasPrefix(l.text, "+++ ") {
+			lines[i].text = sanitize.RevealCommand(l.text) // it names a file
 		}
 	}
 	if d.Whole {
-		return strings.Join(lines, "\n")
+		return lines
 	}
 	odd := func(i int) bool {
-		return len(plain) != len(lines) || lines[i] != strings.ReplaceAll(plain[i], "\r", "")
+		return len(plain) != len(lines) || lines[i].text != strings.ReplaceAll(plain[i], "\r", "")
 	}
-	var shown []string
 	left := 0
 	tell := func() {
 		if left > 0 {
-			shown = append(shown, d.t("<%d lines not shown>", left))
+			shown = append(shown, diffLine{text: d.t("<%d lines not shown>", left)})
 		}
 		left = 0
 	}
-	for i, line := range lines {
+	for i, l := range lines {
 		if len(lines) > foldLines && i >= foldHead && i < len(lines)-foldTail && !(odd(i) && len(shown) < 2*foldLines) {
 			left++
 			*d.cuts, *d.hides = true, *d.hides || odd(i)
 			continue
 		}
 		tell()
-		shown = append(shown, d.foldLine(line))
+		l.text = d.foldLine(l.text)
+		shown = append(shown, l)
 	}
-	return strings.Join(shown, "\n")
+	return shown
 }
 
 // foldLine shortens a long line and long runs of spaces in it.

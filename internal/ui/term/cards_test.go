@@ -143,7 +143,7 @@ func TestFolds(t *testing.T) {
 		{"a long line", display.Code{Source: strings.Repeat("a", 400) + strings.Repeat("b", 300) + strings.Repeat("c", 400)}, "a<300 characters not shown>c", "b", "bbb"},
 		{"blanks", display.Code{Source: "ls" + strings.Repeat(" ", 100) + "; rm x"}, "ls<100 blanks>; rm x", strings.Repeat(" ", 50), strings.Repeat(" ", 50)},
 		{"indent", display.Code{Source: strings.Repeat("\t", 100) + "rm x"}, "<100 blanks>rm x", "\t", "\t\t"},
-		{"diff", display.Diff{Unified: "@@ -0,0 +1,500 @@\n" + diff.String()}, "+38\n<446 lines not shown>\n+485\n", "+39\n", "+200\n"},
+		{"diff", display.Diff{Unified: "@@ -0,0 +1,500 @@\n" + diff.String()}, "   39 +38\n<446 lines not shown>\n  486 +485\n", "+39\n", "+200\n"},
 		{"text", display.Text("a\u200bb\u00ad"), "a<U+200B>b<U+00AD>", "\u200b", "<U+200B>"},
 	} {
 		q := approval("x", "", c.content, false)

@@ -1,6 +1,8 @@
 package term
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,47 +13,132 @@ import (
 
 var diffInk = map[byte]ink.Role{0: ink.Dim, '+': ink.Good, '-': ink.Bad, ' ': ink.Plain}
 
-// drawDiff puts a unified diff, cleaned, with each line in its colour. Where lines were replaced by as
-// many others, the words that differ are bold.
-func drawDiff(unified string, put ink.Put) {
-	var gone, came []string
-	flush := func() {
-		pairs := len(gone) == len(came)
-		for n, sign := range []byte{'-', '+'} {
-			for i, line := range [][]string{gone, came}[n] {
-				from, to := len(line), len(line)
-				if pairs {
-					other := [][]string{came, gone}[n][i]
-					f, t, alike := differs(line, other)
-					if _, _, back := differs(other, line); alike && back {
-						from, to = f, t
-					}
-				}
-				look := ink.Look{Role: diffInk[sign]}
-				put(look, line[:from])
-				put(ink.Look{Role: look.Role, Bold: true}, line[from:to])
-				put(look, line[to:])
-			}
-		}
-		gone, came = nil, nil
-	}
+// diffLine is a line of a diff, without its newline.
+type diffLine struct {
+	sign   byte // as [display.DiffLines] has it; 0 for a header or a note
+	number int  // in the new file, or in the old one if the line is deleted; 0: none
+	text   string
+}
+
+// diffLines returns the lines of a unified diff, cleaned.
+func diffLines(unified string) (all []diffLine) {
+	before, after := 0, 0
 	for sign, line := range display.DiffLines(unified) {
+		l := diffLine{sign: sign, text: strings.TrimSuffix(line, "\n")}
+		switch sign {
+		case 0:
+			if b, a, _, ok := display.HunkHead(line); ok {
+				before, after = b, a
+			}
+		case '-':
+			l.number, before = before, before+1
+		case '+':
+			l.number, after = after, after+1
+		default:
+			l.number, before, after = after, before+1, after+1
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// below returns the lines without the name of the only file, if the title above them has it.
+func below(title string, lines []diffLine) []diffLine {
+	named := func(l diffLine, sign string) (name string, ok bool) {
+		name, ok = strings.CutPrefix(l.text, sign+" ")
+		return strings.TrimPrefix(strings.TrimPrefix(name, "a/"), "b/"), ok && l.sign == 0
+	}
+	if len(lines) < 3 {
+		return lines
+	}
+	old, isOld := named(lines[0], "---")
+	name, isNew := named(lines[1], "+++")
+	if name == noFile {
+		name = old
+	}
+	another := slices.ContainsFunc(lines[2:], func(l diffLine) bool { _, ok := named(l, "---"); return ok })
+	if !isOld || !isNew || another || old != name && old != noFile || !strings.Contains(title, name) {
+		return lines
+	}
+	return lines[2:]
+}
+
+// noFile is the name that a diff has for a file that does not exist.
+const noFile = "/dev/null"
+
+// drawDiff puts lines of a diff, each with its number and in its colour. Where lines were replaced by as
+// many others, the words that differ are bold.
+func drawDiff(lines []diffLine, ascii bool, put ink.Put) {
+	d := diffDrawing{put: put, gap: mark(ascii, "⋮", ":")}
+	for _, l := range lines {
+		d.columns = max(d.columns, len(strconv.Itoa(l.number)))
+	}
+	for _, l := range lines {
 		switch {
-		case sign == '-' && len(came) == 0:
-			gone = append(gone, line)
+		case l.sign == '-' && len(d.came) == 0:
+			d.gone = append(d.gone, l)
 			continue
-		case sign == '+' && len(gone) > 0:
-			came = append(came, line)
+		case l.sign == '+' && len(d.gone) > 0:
+			d.came = append(d.came, l)
 			continue
 		}
-		flush()
-		if sign == '-' {
-			gone = append(gone, line)
+		d.flush()
+		if l.sign == '-' {
+			d.gone = append(d.gone, l)
 		} else {
-			put(ink.Look{Role: diffInk[sign]}, line)
+			d.line(l, len(l.text), len(l.text))
 		}
 	}
-	flush()
+	d.flush()
+}
+
+// diffDrawing is a diff being drawn.
+type diffDrawing struct {
+	put        ink.Put
+	gap        string // between hunks
+	columns    int    // of the numbers
+	inFile     bool   // a line of the current file is above
+	gone, came []diffLine
+}
+
+// flush draws the lines that were replaced and those that replace them.
+func (d *diffDrawing) flush() {
+	pairs := len(d.gone) == len(d.came)
+	for n, lines := range [][]diffLine{d.gone, d.came} {
+		for i, l := range lines {
+			from, to := len(l.text), len(l.text)
+			if pairs {
+				other := [][]diffLine{d.came, d.gone}[n][i]
+				f, t, alike := differs(l.text, other.text)
+				if _, _, back := differs(other.text, l.text); alike && back {
+					from, to = f, t
+				}
+			}
+			d.line(l, from, to)
+		}
+	}
+	d.gone, d.came = nil, nil
+}
+
+// line draws a line, bold between two places.
+func (d *diffDrawing) line(l diffLine, from, to int) {
+	_, _, rest, hunk := display.HunkHead(l.text)
+	switch {
+	case l.sign != 0:
+		number := strconv.Itoa(l.number)
+		d.put(ink.Look{Role: ink.Dim}, strings.Repeat(" ", setIn/2+d.columns-len(number))+number+" ")
+		look := ink.Look{Role: diffInk[l.sign]}
+		d.put(look, l.text[:from])
+		d.put(ink.Look{Role: look.Role, Bold: true}, l.text[from:to])
+		d.put(look, l.text[to:]+"\n")
+	case !hunk:
+		d.put(ink.Look{Role: ink.Dim}, l.text+"\n")
+	case rest != "":
+		d.put(ink.Look{Role: ink.Dim}, strings.Repeat(" ", setIn/2+d.columns+1)+rest+"\n")
+	case d.inFile:
+		d.put(ink.Look{Role: ink.Dim}, strings.Repeat(" ", setIn/2+d.columns-1)+d.gap+"\n")
+	}
+	d.inFile = l.sign != 0
 }
 
 // markedBytes is the longest line of a diff in which words are marked.
@@ -63,7 +150,7 @@ func differs(line, other string) (from, to int, alike bool) {
 	if len(line) > markedBytes || len(other) > markedBytes {
 		return 1, 1, false
 	}
-	a, b := strings.TrimRight(line[1:], "\n"), strings.TrimRight(other[1:], "\n") // behind the sign
+	a, b := line[1:], other[1:] // behind the sign
 	for from < len(a) && from < len(b) && a[from] == b[from] {
 		from++
 	}

@@ -11,7 +11,10 @@ import (
 // marked is a diff with its bold parts in stars.
 func marked(unified string) string {
 	var b strings.Builder
-	drawDiff(unified, func(l ink.Look, text string) {
+	drawDiff(diffLines(unified), false, func(l ink.Look, text string) {
+		if l.Role == ink.Dim { // a number
+			return
+		}
 		if l.Bold && text != "" {
 			text = "*" + text + "*"
 		}
@@ -50,7 +53,7 @@ func TestTheWordsThatDifferAreMarked(t *testing.T) {
 			}
 		}
 		head := "@@ -1," + string(rune('0'+minus+kept)) + " +1," + string(rune('0'+plus+kept)) + " @@\n"
-		if got := strings.TrimPrefix(marked(head+tt.body), head); got != tt.want {
+		if got := marked(head + tt.body); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
@@ -60,6 +63,7 @@ func FuzzDiffers(f *testing.F) {
 	f.Add("-return old value\n", "+return new value\n")
 	f.Add("-见 甲", "+见 乙")
 	f.Fuzz(func(t *testing.T, a, b string) {
+		a, b = strings.TrimRight(a, "\n"), strings.TrimRight(b, "\n")
 		if a == "" || b == "" || !utf8.ValidString(a) || !utf8.ValidString(b) || a[0] >= utf8.RuneSelf || b[0] >= utf8.RuneSelf {
 			return
 		}
@@ -67,4 +71,20 @@ func FuzzDiffers(f *testing.F) {
 			t.Fatalf("%q, %q: %d to %d", a, b, from, to)
 		}
 	})
+}
+
+func TestLinesOfADiffHaveNumbers(t *testing.T) {
+	lines := diffLines("--- a/x.go\n+++ b/x.go\n@@ -8,3 +8,4 @@  [hunk 1]\n a\n-b\n+B\n+C\n c\n@@ -40,1 +41,1 @@\n-d\n+D\n\\ No newline at end of file\n")
+	draw := func(title string) string {
+		var b strings.Builder
+		drawDiff(below(title, lines), true, func(_ ink.Look, text string) { b.WriteString(text) })
+		return b.String()
+	}
+	body := "     [hunk 1]\n   8  a\n   9 -b\n   9 +B\n  10 +C\n  11  c\n   :\n  40 -d\n  41 +D\n\\ No newline at end of file\n"
+	if got := draw("edit x.go"); got != body {
+		t.Errorf("below a title with the name:\n%s", got)
+	}
+	if got := draw("patch"); got != "--- a/x.go\n+++ b/x.go\n"+body {
+		t.Errorf("below another title:\n%s", got)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
 	"coder/internal/ui/term/ink"
 	"coder/internal/ui/term/markdown"
 )
@@ -23,10 +24,12 @@ type passage struct {
 	came  bool      // some of it arrived, even if nothing visible
 	shown bool      // its title was shown
 	since time.Time // it began, where only a line tells of it
-	skip  string    // prefix to omit from the rest: other output came between
-	clean pieces
-	md    markdown.Stream // for the answer
-	plain flow            // for the thinking
+	// unseen is the thinking that only a line tells of.
+	unseen []byte
+	skip   string // prefix to omit from the rest: other output came between
+	clean  pieces
+	md     markdown.Stream // for the answer
+	plain  flow            // for the thinking
 }
 
 // anew continues the arriving line on a new line.
@@ -54,6 +57,9 @@ func (r *Renderer) think(task, text string) {
 	}
 	p.came, r.reply.mused = true, true
 	if r.o.ThoughtLine {
+		if len(p.unseen) < maxWhole {
+			p.unseen = append(p.unseen, p.clean.next(text)...)
+		}
 		r.status.set(r.t("thinking"))
 		return
 	}
@@ -180,6 +186,7 @@ func (r *Renderer) show(p *passage, s section, title string, l ink.Look, text st
 func (r *Renderer) endThought() (shown bool) {
 	p := &r.reply.thought
 	if p.came && r.o.ThoughtLine {
+		r.omit(sanitize.Mask(strings.TrimSpace(string(p.unseen) + p.clean.rest())))
 		r.enter(thinking)
 		if took := r.thoughtFor(p); took >= time.Second {
 			r.page.say(ink.Dim, r.t("thought for %s", lasted(took.Truncate(time.Second))))

@@ -5,13 +5,49 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
+	"coder/internal/ui/term/ink"
 )
 
 // Doing is the current activity, for the owner of the screen's bottom.
 type Doing struct {
 	What  string    // in a few words; "" means nothing is
 	Calls []Running // running calls, in the order they began
+	Todos display.Checklist
+}
+
+// TodoRows returns the list that the turn works on, an item a row, in at most most rows: from the last completed item
+// before an open one.
+func (d Doing) TodoRows(width, most int, o Options) []string {
+	if len(d.Todos) == 0 || most < 2 {
+		return nil
+	}
+	list := slices.Clone(d.Todos)
+	if len(list) > most {
+		open := slices.IndexFunc(list, func(c display.Check) bool { return c.State != display.Completed })
+		list = list[min(max(open-1, 0), len(list)-most+1):]
+	}
+	more := len(list) - most + 1
+	if more > 1 {
+		list = list[:most-1]
+	}
+	room := width - ink.Width("☐ ") - 1
+	if o.ASCII {
+		room = width - ink.Width("[ ] ") - 1
+	}
+	for i := range list {
+		text := oneLine(list[i].Text, titleRunes)
+		if ink.Width(text) > room {
+			text = text[:ink.Fit(text, room-1)] + "…"
+		}
+		list[i].Text = text
+	}
+	rows := strings.Split(strings.TrimSuffix(Text(display.Blocks{list}, 0, o), "\n"), "\n")
+	if more > 1 {
+		rows = append(rows, o.Palette.Paint(ink.Dim, o.Words.T("%d more todos", more)))
+	}
+	return rows
 }
 
 // Running is a running call.
@@ -28,12 +64,18 @@ type status struct {
 	show    func(Doing)
 	text    string
 	calls   []*callView // running calls
+	todos   display.Checklist
 	changed bool
 }
 
 func (s *status) set(text string) {
 	s.changed = s.changed || text != s.text
 	s.text = text
+}
+
+func (s *status) pin(list display.Checklist) {
+	s.changed = s.changed || !slices.Equal(list, s.todos)
+	s.todos = list
 }
 
 func (s *status) end(c *callView) {
@@ -47,7 +89,7 @@ func (r *Renderer) tell() {
 		return
 	}
 	s.changed = false
-	d := Doing{What: s.text}
+	d := Doing{What: s.text, Todos: s.todos}
 	for _, c := range s.calls {
 		name := c.plainName()
 		count := ""

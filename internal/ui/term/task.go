@@ -57,6 +57,9 @@ func (r *Renderer) forget(task string) {
 	if r.reply.task == task {
 		r.endReply()
 	}
+	if t := r.tasks[task]; t != nil && t.parent == "" {
+		r.status.pin(nil)
+	}
 	delete(r.tasks, task)
 	maps.DeleteFunc(r.calls, func(k callKey, c *callView) bool {
 		if k.task == task {
@@ -66,7 +69,8 @@ func (r *Renderer) forget(task string) {
 	})
 }
 
-// todos shows the current list, and marks the running calls, since they need not show it.
+// todos shows the current list: in the activity while items are open, or in the stream if nothing shows the activity. It
+// marks the running calls, since they need not show it.
 func (r *Renderer) todos(rec event.Record, e event.TodosChanged) {
 	for _, c := range r.calls {
 		c.todos = c.todos || c.task.id == rec.Task
@@ -74,15 +78,24 @@ func (r *Renderer) todos(rec event.Record, e event.TodosChanged) {
 	if r.view(rec.Task).parent != "" {
 		return
 	}
+	var list display.Checklist
+	open := false
+	for _, t := range e.Todos {
+		c := display.Check{State: display.State(t.Status), Text: t.Content}
+		list, open = append(list, c), open || c.State != display.Completed
+	}
+	if r.status.show != nil {
+		if !open {
+			list = nil
+		}
+		r.status.pin(list)
+		return
+	}
 	if r.last == nil || r.last.task.id != rec.Task { // otherwise it is below the call that changed it
 		r.enter(listing)
 	}
 	if len(e.Todos) == 0 {
 		r.page.say(ink.Dim, r.t("no todos"))
-	}
-	var list display.Checklist
-	for _, t := range e.Todos {
-		list = append(list, display.Check{State: display.State(t.Status), Text: t.Content})
 	}
 	r.own(display.Blocks{list}, r.width())
 }

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -279,7 +280,7 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 			}
 		case display.Diff:
 			if r.page.fresh(); !wasShown(c.approved, b) {
-				r.diff(cleaned(b.Unified), c.writes)
+				r.diff(below(c.title, diffLines(cleaned(b.Unified))), c.writes)
 				if b.More > 0 {
 					r.page.tell(ink.Dim, r.leftOut(b.More))
 				}
@@ -306,24 +307,15 @@ const (
 )
 
 // diff shows a diff: completely if the change was made, otherwise at most a readable length.
-func (r *Renderer) diff(unified string, made bool) {
-	const most = askedDiff
-	all := strings.Count(strings.TrimSuffix(unified, "\n"), "\n") + 1
-	if made || all <= most+diffRest {
-		drawDiff(unified, r.page.put)
-		return
+func (r *Renderer) diff(lines []diffLine, made bool) {
+	if left := len(lines) - askedDiff; !made && left > diffRest {
+		var whole strings.Builder
+		drawDiff(lines, r.o.ASCII, func(_ ink.Look, text string) { whole.WriteString(text) })
+		r.omit(whole.String())
+		note := diffLine{text: r.leftOut(left)}
+		lines = slices.Concat(lines[:askedDiff-diffEnd], []diffLine{note}, lines[len(lines)-diffEnd:])
 	}
-	r.omit(unified)
-	n := 0
-	for sign, line := range display.DiffLines(unified) {
-		switch {
-		case n < most-diffEnd || n >= all-diffEnd:
-			r.page.put(ink.Look{Role: diffInk[sign]}, line)
-		case n == most-diffEnd:
-			r.page.tell(ink.Dim, r.leftOut(all-most))
-		}
-		n++
-	}
+	drawDiff(lines, r.o.ASCII, r.page.put)
 }
 
 // outcome returns the last line of a call, and the text below that line.
@@ -340,6 +332,9 @@ func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (role 
 		line += c.plainName() + r.t(": ")
 	}
 	said, more, _ := strings.Cut(strings.TrimSpace(r.result(e)), "\n")
+	if !named && e.Summary != "" && e.Summary == e.Title { // the line above is the same
+		said = r.t("done")
+	}
 	if named && c.title != "" {
 		said = strings.TrimPrefix(said, c.title+r.t(": ")) // the line above has just named it
 	}
