@@ -12,9 +12,9 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/uip"
 	"coder/internal/model/meter"
 	"coder/internal/model/provider"
-	"coder/internal/tool/mcp"
 	"coder/internal/tool/structured"
 	"coder/internal/ui/events"
 	"coder/internal/ui/plain"
@@ -90,7 +90,7 @@ func (o *output) count(_ context.Context, r event.Record) error {
 	o.tally.Add(r)
 	switch e := r.Event.(type) {
 	case event.InteractionRequested:
-		if e.Display.Metadata[mcp.Asks] != "" {
+		if e.Display.Metadata[uip.Server] != "" {
 			if o.asked == nil {
 				o.asked = make(map[string]bool)
 			}
