@@ -23,7 +23,7 @@ CGO      := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v 
 RACE     := $(if $(CGO),-race)
 NO_RACE  := no C compiler found, so these tests run without the race detector
 
-.PHONY: help notes build fleet install uninstall release release-key install-test run test test-race test-long quick race web-test real-model recordings check try figures mutate elsewhere fmt vet lint film reference site bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
+.PHONY: help notes build fleet install uninstall release release-key install-test run test test-race test-long quick race web-test real-model recordings check try figures mutate elsewhere fmt vet lint film reference clients site bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -148,6 +148,9 @@ film: build ## film the demo at a terminal: docs/film/demo.cast, and a picture o
 reference: ## write the pages of docs/reference that are made from the tables of the program
 	$(GO) test ./internal/cli -run TestReferencePagesAreFresh -update
 
+clients: build ## write the types of events and outputs for programs into clients/
+	bin/coder events schema | $(GO) run ./testkit/clients clients
+
 figures: ## count what can be counted about the house, into docs/design/figures.md
 	$(GO) run ./testkit/figures > docs/design/figures.md.new && mv docs/design/figures.md.new docs/design/figures.md
 
@@ -230,7 +233,7 @@ tools: ## build the pinned linter, and install the language and MCP servers that
 	-npm install --prefix "$${HOME}/.local/share/mcp-conformance" node@22 @modelcontextprotocol/conformance @modelcontextprotocol/sdk
 	-python3 -m venv "$${HOME}/.local/share/mcp-servers" && "$${HOME}/.local/share/mcp-servers/bin/pip" install -q mcp-server-git mcp-server-fetch
 	-python3 -m venv "$${HOME}/.local/share/agent-sdks/python" && "$${HOME}/.local/share/agent-sdks/python/bin/pip" install -q claude-agent-sdk mcp agent-client-protocol
-	-npm install --omit=optional --prefix "$${HOME}/.local/share/agent-sdks" @anthropic-ai/claude-agent-sdk @agentclientprotocol/sdk zod
+	-npm install --omit=optional --prefix "$${HOME}/.local/share/agent-sdks" @anthropic-ai/claude-agent-sdk @agentclientprotocol/sdk zod typescript
 	@for p in clangd rg pdftotext; do command -v $$p >/dev/null || echo "$$p: install the package of your system"; done
 
 clean: ## remove what was built

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"coder/internal/config"
 	"coder/internal/policy/rule"
 	"coder/internal/tool/dialect"
 )
@@ -78,4 +79,23 @@ func (a *Authored) Agents() (names, about []string) {
 		names, about = append(names, d.Name), append(about, d.About)
 	}
 	return names, about
+}
+
+// SettingRows returns the settings in use, secrets masked.
+func (a *Workspace) SettingRows() []config.Row { return a.settings() }
+
+// PluginLine names a plugin in use.
+type PluginLine struct {
+	Name    string `json:"name"`
+	Path    string `json:"path"`
+	Version string `json:"version,omitempty"`
+}
+
+// Plugins returns the plugins in use.
+func (a *Workspace) Plugins() []PluginLine {
+	all := []PluginLine{}
+	for _, p := range a.plugins {
+		all = append(all, PluginLine{p.Name, p.Dir, p.Version})
+	}
+	return all
 }

@@ -207,6 +207,7 @@ var plan = []struct {
 	{"testkit/bench", "codeindex codesearch files git program search tool undo workspace"},
 	{"testkit/film", "program"},
 	{"testkit/figures", ""},
+	{"testkit/clients", ""},
 	{"testkit/release", "program"},
 	{"testkit/mutate", "program"},
 	{"arch", ""},

@@ -125,6 +125,8 @@ func (e *editor) take(ctx context.Context, m acp.Message) error {
 		result, err = e.list(ctx, m)
 	case "session/close":
 		err = e.end(m)
+	case "session/delete":
+		err = e.delete(ctx, m)
 	case "session/set_mode":
 		err = e.setMode(ctx, m)
 	case "session/set_config_option":
@@ -300,6 +302,34 @@ func (e *editor) end(m acp.Message) error {
 		return err
 	}
 	return e.shut(p.Session, s)
+}
+
+// delete takes a session out of the list: it is archived, so that the user can bring it back. An unknown
+// session is as good as deleted.
+func (e *editor) delete(ctx context.Context, m acp.Message) error {
+	var p acp.Selection
+	if err := m.Into(&p); err != nil {
+		return err
+	}
+	if s, open := e.sessions[p.Session]; open {
+		if err := errors.Join(s.stop(), e.shut(p.Session, s)); err != nil {
+			return err
+		}
+	}
+	a, err := e.newApp("", acp.Open{})
+	if err != nil {
+		return asError(err)
+	}
+	for _, root := range a.Workspaces() {
+		a, err := e.newApp("", acp.Open{Dir: root})
+		if err != nil {
+			continue // an unusable folder lists no sessions
+		}
+		if _, err := a.Store().Known(ctx, p.Session); err == nil {
+			return a.Store().Relabel(ctx, p.Session, func(l *app.Label) { l.Archived = true })
+		}
+	}
+	return nil
 }
 
 // shut closes a session once nothing in it is running.

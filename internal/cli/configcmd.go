@@ -114,9 +114,7 @@ func (inv *invocation) runTrust(context.Context) error {
 	if fl.json {
 		var row pluginRow
 		row.take(app.PluginContents{Hooks: e.Hooks, Servers: e.Servers})
-		return inv.printJSON(map[string]any{
-			"root": root, "trusted": !fl.revoke, "files": trust.Settings(root), "hooks": row.Hooks, "mcpServers": row.Servers, "settings": e.Settings,
-		})
+		return inv.printJSON(trustReport{trust.Settings(root), row.Hooks, row.Servers, root, e.Settings, !fl.revoke})
 	}
 	lines := []string{said}
 	if !fl.revoke {
@@ -126,4 +124,14 @@ func (inv *invocation) runTrust(context.Context) error {
 		lines = append(lines, inv.lines(e.Rows())...)
 	}
 	return inv.print(lines...)
+}
+
+// trustReport is what a folder's trust covers, in JSON output.
+type trustReport struct {
+	Files    []string     `json:"files"`
+	Hooks    []pluginRun  `json:"hooks"`
+	Servers  []pluginRun  `json:"mcpServers"`
+	Root     string       `json:"root"`
+	Settings []config.Row `json:"settings"`
+	Trusted  bool         `json:"trusted"`
 }

@@ -23,7 +23,7 @@ func (inv *invocation) runDoctor(ctx context.Context) (err error) {
 		}
 	}
 	if inv.flags.json {
-		err = inv.printJSON(map[string]any{"ok": bad == 0, "findings": list})
+		err = inv.printJSON(doctorReport{list, bad == 0})
 	} else {
 		marks := map[string]string{app.Good: " ", app.Noted: "·", app.Broken: "✗"}
 		var lines []string
@@ -76,4 +76,10 @@ func (inv *invocation) examineTerminal() app.Finding {
 		return app.Finding{What: "terminal", State: app.Noted, Found: term, Do: "the locale is not UTF-8: set LANG=C.UTF-8 if characters look wrong"}
 	}
 	return app.Finding{What: "terminal", State: app.Good, Found: term}
+}
+
+// doctorReport is the result of the checks in JSON output.
+type doctorReport struct {
+	Findings []app.Finding `json:"findings"`
+	OK       bool          `json:"ok"`
 }

@@ -48,6 +48,8 @@ type driven struct {
 	rewinds    atomic.Int64      // rewind requests that wait in the queue
 	asked      string            // the program's id of the turn's message
 	seqs       map[string]uint64 // records of messages by the program's ids
+	set        programSettings
+	reopening  atomic.Bool // the end of the queue is not the end of the program
 
 	headless // the session, once it is open
 }
@@ -238,7 +240,9 @@ func (d *driven) open(ctx context.Context, init *initialization) error {
 		if d.Over() {
 			err = nil // the program requested the end
 		}
-		d.over()
+		if !d.reopening.Load() {
+			d.over()
+		}
 		d.serving <- err
 	}()
 	return nil
@@ -274,23 +278,12 @@ func (d *driven) adopt(init *initialization) error {
 
 // greeting returns the facts of the session.
 func (d *driven) greeting(init initialization) any {
-	type named struct {
-		Name  string `json:"name"`
-		About string `json:"description"`
-		Hint  string `json:"argumentHint"`
-	}
 	type model struct {
 		Value string `json:"value"`
 		Name  string `json:"displayName"`
 		About string `json:"description"`
 	}
-	commands, agents := []named{}, []named{}
-	for _, c := range d.Session().Commands() {
-		commands = append(commands, named{c.Name, c.Help, c.Args})
-	}
-	for i, name := range d.agents {
-		agents = append(agents, named{Name: name, About: d.about[i]})
-	}
+	commands, agents := d.named()
 	styles, style := d.app.OutputStyles()
 	models := []model{{"default", d.app.ModelName(), "the model from the settings"}}
 	for _, name := range d.app.KnownModels() {

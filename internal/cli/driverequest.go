@@ -51,19 +51,11 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 			name = *r.Model
 		}
 		d.app.UseModel(name)
+		d.set.model = &name
 		err := d.Session().Change(ctx, "", d.out)
 		return d.channel.Reply(line.RequestID, map[string]string{"model": d.app.ModelName()}, err)
 	case "mcp_status":
-		all := []serverLine{}
-		states := initServers(d.Inside().MCPStatus())
-		for i, s := range d.Inside().MCPStatus() {
-			line := serverLine{Name: s.Name, Status: states[i].Status, Error: s.Why, Tools: []toolLine{}}
-			for _, t := range s.Tools {
-				line.Tools = append(line.Tools, toolLine{t.Name, t.About})
-			}
-			all = append(all, line)
-		}
-		return d.channel.Reply(line.RequestID, map[string]any{"mcpServers": all}, nil)
+		return d.channel.Reply(line.RequestID, map[string]any{"mcpServers": d.servers()}, nil)
 	case "mcp_reconnect", "mcp_toggle":
 		found := false
 		if r.Subtype == "mcp_toggle" {
@@ -76,12 +68,21 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 			err = fmt.Errorf("unknown MCP server %s", oneLine(r.Server))
 		}
 		return d.channel.Reply(line.RequestID, nil, err)
+	case "get_settings":
+		return d.channel.Reply(line.RequestID, d.settings(), nil)
+	case "mcp_set_servers":
+		result, err := d.setServers(ctx, r.Servers)
+		return d.channel.Reply(line.RequestID, result, err)
+	case "reload_plugins":
+		result, err := d.reloadPlugins(ctx, r.PluginDirs())
+		return d.channel.Reply(line.RequestID, result, err)
 	case "set_max_thinking_tokens":
 		level := ""
 		if r.Thinking != nil {
 			level = effortOf(*r.Thinking)
 		}
 		d.app.UseEffort(level)
+		d.set.effort = &level
 		return d.channel.Reply(line.RequestID, nil, nil)
 	case "stop_task":
 		var err error
@@ -193,8 +194,10 @@ func (d *driven) change(u control.Update) {
 	switch {
 	case u.Type == "addRules" && u.Behavior == "allow":
 		d.Inside().AddRules(specs, nil)
+		d.set.add(specs, nil)
 	case u.Type == "addRules" && u.Behavior == "deny":
 		d.Inside().AddRules(nil, specs)
+		d.set.add(nil, specs)
 	case u.Type == "setMode":
 		if _, err := d.setMode(context.Background(), u.Mode); err != nil {
 			d.inv.warn(fmt.Sprintf("the mode is unchanged: %v", err))

@@ -67,7 +67,7 @@ func (t *terminal) pager() func(context.Context, *os.File, string) error {
 		cmd.WaitDelay = stdio.Grace
 		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = strings.NewReader(text), terminal, terminal, t.app.Root
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1} // its Ctrl+C is its own
-		if err := cmd.Run(); err != nil && cmd.ProcessState == nil { // a pager may be left before the end of the text
+		if err := cmd.Run(); err != nil && cmd.ProcessState == nil {                 // a pager may be left before the end of the text
 			return fmt.Errorf("%s: %w", words[0], err)
 		}
 		return nil

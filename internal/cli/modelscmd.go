@@ -129,7 +129,12 @@ type endpointJSON struct {
 	Models  []modelJSON `json:"models"`
 }
 
-func endpointsJSON(list []app.Endpoint) map[string]any {
+// endpointList is the endpoints in JSON output.
+type endpointList struct {
+	Endpoints []endpointJSON `json:"endpoints"`
+}
+
+func endpointsJSON(list []app.Endpoint) endpointList {
 	all := []endpointJSON{}
 	for _, e := range list {
 		j := endpointJSON{
@@ -147,5 +152,5 @@ func endpointsJSON(list []app.Endpoint) map[string]any {
 		}
 		all = append(all, j)
 	}
-	return map[string]any{"endpoints": all}
+	return endpointList{all}
 }

@@ -12,6 +12,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/uip"
 	"coder/internal/model/meter"
 	"coder/internal/model/provider"
 	"coder/internal/serve"
@@ -103,7 +104,7 @@ func (o *output) count(_ context.Context, r event.Record) error {
 	o.tally.Add(r)
 	switch e := r.Event.(type) {
 	case event.InteractionRequested:
-		if e.Display.Metadata[mcp.Asks] != "" {
+		if e.Display.Metadata[uip.Server] != "" {
 			if o.asked == nil {
 				o.asked = make(map[string]bool)
 			}

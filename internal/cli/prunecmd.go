@@ -248,7 +248,7 @@ func (inv *invocation) tellPruned(list []pruned, stay []spared) error {
 		list = []pruned{}
 	}
 	if fl.json {
-		return inv.printJSON(map[string]any{"deleted": fl.yes, "items": list, "kept": stay})
+		return inv.printJSON(pruneReport{fl.yes, list, stay})
 	}
 	slices.SortStableFunc(list, func(a, b pruned) int { return cmp.Compare(a.Used.UnixNano(), b.Used.UnixNano()) })
 	var t display.Table
@@ -291,4 +291,11 @@ func sizeOf(n int64) string {
 		f, units = f/(1<<10), units[1:]
 	}
 	return fmt.Sprintf("%.1f %ciB", f, "KMGT"[4-len(units)-1])
+}
+
+// pruneReport is what was or would be deleted, in JSON output.
+type pruneReport struct {
+	Deleted bool     `json:"deleted"`
+	Items   []pruned `json:"items"`
+	Kept    []spared `json:"kept"`
 }

@@ -63,9 +63,9 @@ func (inv *invocation) foreignSessions(a *app.Workspace, agent string) error {
 	}
 	list := a.ForeignSessions(agent, inv.flags.all, args[min(1, len(args)):])
 	if inv.flags.json {
-		rows := []map[string]any{}
+		rows := []foreignRow{}
 		for _, f := range list {
-			rows = append(rows, map[string]any{"session_id": f.ID, "agent": f.Agent, "title": f.Session.Title(), "cwd": f.Session.Dir, "created_at": f.Session.Began})
+			rows = append(rows, foreignRow{f.Agent, f.Session.Began, f.Session.Dir, f.ID, f.Session.Title()})
 		}
 		return inv.printJSON(rows)
 	}
@@ -283,4 +283,13 @@ func (inv *invocation) showAudit(ctx context.Context, store *app.Store, id strin
 		return nil
 	}
 	return inv.show(t)
+}
+
+// foreignRow is a session of another agent in JSON output.
+type foreignRow struct {
+	Agent   string    `json:"agent"`
+	Created time.Time `json:"created_at"`
+	Dir     string    `json:"cwd"`
+	ID      string    `json:"session_id"`
+	Title   string    `json:"title"`
 }

@@ -128,7 +128,7 @@ func (inv *invocation) changeSetting(verb string, args []string) error {
 		for i, r := range done.Rows {
 			rows[i] = rowOf(r)
 		}
-		return inv.printJSON(map[string]any{"file": done.Path, "changed": verb == "set" || done.Was, "settings": rows})
+		return inv.printJSON(settingChange{verb == "set" || done.Was, done.Path, rows})
 	}
 	var lines []string
 	switch {
@@ -146,4 +146,11 @@ func (inv *invocation) changeSetting(verb string, args []string) error {
 		lines = append(lines, inv.words.T("%s takes precedence over this file.", inv.words.Said(done.Over.Shown())))
 	}
 	return inv.tell(lines...)
+}
+
+// settingChange is the result of a change in JSON output.
+type settingChange struct {
+	Changed  bool         `json:"changed"`
+	File     string       `json:"file"`
+	Settings []settingRow `json:"settings"`
 }

@@ -162,6 +162,7 @@ func subcommands() []subcommand {
 		{"update", none, nil, (*invocation).runUpdate, []use{{"[--check] [--rollback]", "update coder, or show how; the replaced program is kept"}}},
 		{"uninstall", none, nil, (*invocation).runUninstall, []use{{"[--data] [--yes]", "show how to remove coder and its data, and remove what you choose"}}},
 		{"completion", oneOf(shellNames...), shellNames, (*invocation).runCompletion, []use{{"bash|zsh|fish|powershell", "print a shell completion script"}}},
+		{"events", func(args []string) bool { return len(args) == 1 && args[0] == "schema" }, []string{"schema"}, (*invocation).runEvents, []use{{"schema", "print the JSON Schema of every event and of what commands print with --json"}}},
 		{"man", none, nil, (*invocation).runMan, []use{{"", "print the manual page; coder man | man -l -"}}},
 		{"help", upTo(1), nil, (*invocation).runHelp, []use{{"[COMMAND|all]", "show this help, all of it, or the help of a command"}}},
 		{"version", none, nil, (*invocation).runVersion, []use{{"[--json]", "print the version, commit and Go version"}}},

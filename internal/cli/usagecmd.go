@@ -32,7 +32,7 @@ func (inv *invocation) runUsage(ctx context.Context) error {
 	all, total := t.Sums()
 	switch {
 	case inv.flags.json:
-		return inv.printJSON(map[string]any{"by": by, "since": since, "sums": all, "total": total})
+		return inv.printJSON(usageReport{by, since, all, total})
 	case len(all) == 0:
 		return inv.tell(inv.words.T("no model usage recorded since %s", since.Format(time.DateOnly)))
 	}
@@ -70,4 +70,12 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 		return time.Time{}, usagef("--since must be a day such as 2026-11-01 or an age such as 30d, 2w or 12h, not %q", text)
 	}
 	return now.Add(-age), nil
+}
+
+// usageReport is the usage in JSON output.
+type usageReport struct {
+	By    usage.By    `json:"by"`
+	Since time.Time   `json:"since"`
+	Sums  []usage.Sum `json:"sums"`
+	Total usage.Sum   `json:"total"`
 }

@@ -92,6 +92,14 @@ const Named = "named."
 // Quoted is the metadata key that marks a title as someone's own words, which are shown unchanged.
 const Quoted = "quoted"
 
+// The metadata keys of a question that an MCP server asks: the server's name, its form as it sent it
+// (mode, url and requested_schema), and in each part the name of the form's field.
+const (
+	Server = "mcpServer"
+	Form   = "mcpForm"
+	Field  = "mcpField"
+)
+
 // OwnTitle is the metadata key that marks an approval's title as coder's own text, not the name of a
 // call.
 const OwnTitle = "ownTitle"

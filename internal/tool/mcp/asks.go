@@ -34,9 +34,6 @@ const (
 	maxAsking   = 32 << 10
 )
 
-// Asks is the metadata key for the server that asks a question.
-const Asks = "mcpServer"
-
 // ask asks the server's question in the current call. If nobody can answer, the response says so.
 func (p *peer) ask(ctx context.Context, q uip.Request) (uip.Response, *openCall, error) {
 	open, answered, err := p.calls.asking()
@@ -50,7 +47,7 @@ func (p *peer) ask(ctx context.Context, q uip.Request) (uip.Response, *openCall,
 	if q.Display.Metadata == nil {
 		q.Display.Metadata = make(map[string]string)
 	}
-	q.Display.Metadata[Asks] = oneLine(p.Name)
+	q.Display.Metadata[uip.Server] = oneLine(p.Name)
 	a, err := uip.From(open.ctx).Ask(asking, q)
 	if errors.Is(err, uip.ErrParked) { // the server would be gone by then
 		p.tellOnce("parked", fmt.Sprintf("MCP server %s asked a question in a call: that cannot be parked", oneLine(p.Name)))
@@ -78,6 +75,17 @@ func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 	if err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
+	sent := map[string]any{"mode": "form", "message": r.Params.Message, "requested_schema": r.Params.RequestedSchema}
+	if r.Params.URL != "" {
+		sent = map[string]any{"mode": "url", "message": r.Params.Message, "url": r.Params.URL}
+	}
+	if form := jsonx.Must(sent); len(form) <= maxAsking {
+		q.Display.Metadata = maps.Clone(q.Display.Metadata)
+		if q.Display.Metadata == nil {
+			q.Display.Metadata = make(map[string]string)
+		}
+		q.Display.Metadata[uip.Form] = string(form)
+	}
 	a, _, err := p.ask(ctx, q)
 	switch {
 	case err != nil:
@@ -86,6 +94,8 @@ func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 	case a.Unanswered():
 		p.tellUnasked()
 		return &sdk.ElicitResult{Action: cancel}, nil
+	case a.Dismissed && a.Option == decline:
+		return &sdk.ElicitResult{Action: decline}, nil
 	case a.Dismissed:
 		return &sdk.ElicitResult{Action: cancel}, nil
 	}
@@ -127,6 +137,11 @@ func (p *peer) form(params *sdk.ElicitParams) (uip.Request, []field, error) {
 	q := uip.Request{Kind: uip.Composite, Purpose: uip.RequestInfo, Display: uip.Display{Title: says}}
 	for i, f := range fields {
 		part := f.question()
+		part.Display.Metadata = maps.Clone(part.Display.Metadata)
+		if part.Display.Metadata == nil {
+			part.Display.Metadata = make(map[string]string)
+		}
+		part.Display.Metadata[uip.Field] = f.name
 		if i == 0 {
 			part.Display.Title = says + "\n" + part.Display.Title
 		}

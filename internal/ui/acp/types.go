@@ -58,7 +58,7 @@ func Hello(version string) Greeting {
 		Version: Version, Auth: []any{}, Agent: agentInfo{"coder", "coder", version},
 		Capabilities: capabilities{
 			Load: true, Prompt: map[string]bool{"image": true, "audio": false, "embeddedContext": true}, MCP: map[string]bool{"http": true, "sse": true},
-			Session: map[string]struct{}{"list": {}, "resume": {}, "close": {}},
+			Session: map[string]struct{}{"list": {}, "resume": {}, "close": {}, "delete": {}},
 		},
 	}
 }

@@ -46,10 +46,23 @@ type Request struct {
 	// for rewind_files
 	Said string `json:"user_message_id"`
 	Dry  bool   `json:"dry_run"`
+	// for mcp_set_servers and reload_plugins
+	Servers map[string]json.RawMessage `json:"servers"`
+	Plugins []struct {
+		Path string `json:"path"`
+	} `json:"add_plugins"`
 	// for stop_task
 	Task string `json:"task_id"`
 	// for set_max_thinking_tokens; nil means the settings' value
 	Thinking *int `json:"max_thinking_tokens"`
+}
+
+// PluginDirs returns the folders of plugins to add.
+func (r Request) PluginDirs() (dirs []string) {
+	for _, p := range r.Plugins {
+		dirs = append(dirs, p.Path)
+	}
+	return dirs
 }
 
 // Said returns the text and images of the line's message. Text names content that a model cannot

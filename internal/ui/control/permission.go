@@ -67,6 +67,9 @@ func (c *Channel) decide(ctx context.Context, q uip.Request) (uip.Response, erro
 	if !c.Asks.Load() {
 		return uip.Response{}, drive.ErrGone
 	}
+	if q.Display.Metadata[uip.Form] != "" {
+		return c.elicit(ctx, q)
+	}
 	request := permission{Subtype: "can_use_tool", CallID: q.CallID(), Suggestions: []Update{}, Reason: q.Display.Description, Title: q.Display.Title}
 	if q.Author != "main" {
 		request.Agent = q.Author
@@ -126,6 +129,67 @@ func (c *Channel) decide(ctx context.Context, q uip.Request) (uip.Response, erro
 		a.Via = via
 	}
 	return a, nil
+}
+
+// elicit asks the program what an MCP server wants to know from the user.
+func (c *Channel) elicit(ctx context.Context, q uip.Request) (uip.Response, error) {
+	request := struct {
+		Subtype string          `json:"subtype"`
+		Server  string          `json:"mcp_server_name"`
+		Message string          `json:"message"`
+		Mode    string          `json:"mode"`
+		URL     string          `json:"url,omitempty"`
+		Schema  json.RawMessage `json:"requested_schema,omitempty"`
+	}{}
+	if err := json.Unmarshal([]byte(q.Display.Metadata[uip.Form]), &request); err != nil {
+		return uip.Response{}, err
+	}
+	request.Subtype, request.Server = "elicitation", q.Display.Metadata[uip.Server]
+	var d struct {
+		Action  string         `json:"action"`
+		Content map[string]any `json:"content"`
+	}
+	err := c.ask(ctx, request, &d)
+	switch a := (uip.Response{ID: q.ID, Via: via}); {
+	case errors.Is(err, errRefused), errors.Is(err, streamjson.ErrTooLong), err == nil && d.Action != "accept":
+		a.Dismissed = true
+		if d.Action == "decline" {
+			a.Option = d.Action
+		}
+		return a, nil
+	case err != nil:
+		return a, err
+	case len(q.Parts) == 0:
+		a.Option = d.Action
+		return a, nil
+	default:
+		for _, part := range q.Parts {
+			a.Parts = append(a.Parts, filled(part, d.Content))
+		}
+		return a, nil
+	}
+}
+
+// filled returns the answer to one part of a server's form. The last part, which is no field, agrees.
+func filled(part uip.Request, content map[string]any) uip.Response {
+	field, isField := part.Display.Metadata[uip.Field]
+	value, given := content[field]
+	switch list, many := value.([]any); {
+	case !isField:
+		return uip.Response{ID: part.ID, Option: part.Display.Metadata[uip.OnYes]}
+	case !given || value == nil || many && len(list) == 0:
+		return uip.Response{ID: part.ID, Option: part.Display.Metadata[uip.OnEnter]}
+	case many:
+		var words []string
+		for _, one := range list {
+			words = append(words, fmt.Sprint(one))
+		}
+		value = strings.Join(words, ", ")
+	}
+	if text, ok := value.(string); ok {
+		return uip.Response{ID: part.ID, Input: text}
+	}
+	return uip.Response{ID: part.ID, Input: string(jsonx.Must(value))} // not 1e+06
 }
 
 // refusal converts the program's denial.

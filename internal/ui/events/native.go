@@ -1,6 +1,8 @@
 package events
 
 import (
+	"time"
+
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 )
@@ -11,7 +13,7 @@ type native struct{ out *lines }
 func (n native) show(r event.Record) error {
 	if event.LogOf(r.Event) == event.Transient {
 		name, payload := payloadOf(r.Event)
-		return n.out.put(obj{"type", name, "v", sightVersion, "sessionId", r.Session, "streamId", r.Task}.
+		return n.out.put(obj{"type", name, "v", SightVersion, "sessionId", r.Session, "streamId", r.Task}.
 			and(r.Actor != "", "actor", r.Actor).and(true, "createdAt", r.Time).and(true, "payload", payload))
 	}
 	line, err := event.EncodeAround(r, &n.out.large)
@@ -22,43 +24,116 @@ func (n native) show(r event.Record) error {
 	return n.out.finish()
 }
 
-const sightVersion = 1 // increases when a payload changes its meaning
+// SightVersion is the version of transient events. It increases when a payload changes its meaning.
+const SightVersion = 1
+
+// The payloads of transient events.
+type (
+	sessionOpened struct {
+		Dir       string   `json:"dir"`
+		Model     string   `json:"model"`
+		Mode      string   `json:"mode"`
+		Tools     []string `json:"tools"`
+		Resumed   bool     `json:"resumed"`
+		MaxTokens int      `json:"maxTokens"`
+	}
+	stateChanged struct {
+		Busy bool `json:"busy"`
+	}
+	textPiece struct {
+		Text string `json:"text"`
+	}
+	retrying struct {
+		Attempt int    `json:"attempt"`
+		Of      int    `json:"of"`
+		WaitMs  int64  `json:"waitMs"`
+		Why     string `json:"why"`
+	}
+	waiting struct {
+		Why      string    `json:"why"`
+		WaitedMs int64     `json:"waitedMs"`
+		Read     int       `json:"read,omitzero"`
+		Of       int       `json:"of,omitzero"`
+		Until    time.Time `json:"until,omitzero"`
+	}
+	toolStarted struct {
+		CallID string `json:"toolCallId"`
+		Tool   string `json:"toolName"`
+		Title  string `json:"title"`
+	}
+	toolOutput struct {
+		CallID string `json:"toolCallId"`
+		Text   string `json:"text"`
+	}
+	toolProgress struct {
+		CallID string `json:"toolCallId"`
+		Line   string `json:"line"`
+		Lines  int    `json:"lines,omitzero"`
+	}
+	toolFinished struct {
+		CallID     string `json:"toolCallId"`
+		Tool       string `json:"toolName"`
+		Title      string `json:"title"`
+		Summary    string `json:"summary"`
+		Show       any    `json:"show,omitempty"` // a block
+		Result     string `json:"result"`
+		Failed     bool   `json:"failed"`
+		Denied     bool   `json:"denied"`
+		DurationMs int64  `json:"durationMs"`
+	}
+	contextUsed struct {
+		Used   int `json:"used"`
+		Max    int `json:"max"`
+		Prompt int `json:"prompt"`
+	}
+	notice struct {
+		Level string `json:"level"`
+		Text  string `json:"text"`
+	}
+)
+
+// Transients returns a payload of each transient event, by the event's name.
+func Transients() map[string]any {
+	all := make(map[string]any)
+	for _, e := range []event.Event{
+		event.SessionOpened{}, event.StateChanged{}, event.TextDelta{}, event.ReasoningDelta{}, event.Retrying{}, event.Waiting{},
+		event.ToolStarted{}, event.ToolOutput{}, event.ToolProgress{}, event.ToolFinished{}, event.ContextUsed{}, event.Interrupted{}, event.Notice{},
+	} {
+		name, payload := payloadOf(e)
+		all[name] = payload
+	}
+	return all
+}
 
 // payloadOf returns the wire name and payload of a transient event.
-func payloadOf(e event.Event) (string, obj) {
+func payloadOf(e event.Event) (name string, payload any) {
 	switch e := e.(type) {
 	case event.SessionOpened:
-		return "SessionOpened", obj{
-			"dir", e.Dir, "model", e.Model, "mode", e.Mode, "tools", append([]string{}, e.Tools...), "resumed", e.Resumed, "maxTokens", e.MaxTokens,
-		}
+		return "SessionOpened", sessionOpened{e.Dir, e.Model, e.Mode, append([]string{}, e.Tools...), e.Resumed, e.MaxTokens}
 	case event.StateChanged:
-		return "StateChanged", obj{"busy", e.Busy}
+		return "StateChanged", stateChanged{e.Busy}
 	case event.TextDelta:
-		return "TextDelta", obj{"text", e.Text}
+		return "TextDelta", textPiece{e.Text}
 	case event.ReasoningDelta:
-		return "ReasoningDelta", obj{"text", e.Text}
+		return "ReasoningDelta", textPiece{e.Text}
 	case event.Retrying:
-		return "Retrying", obj{"attempt", e.Attempt, "of", e.Of, "waitMs", e.Wait.Milliseconds(), "why", e.Why}
+		return "Retrying", retrying{e.Attempt, e.Of, e.Wait.Milliseconds(), e.Why}
 	case event.Waiting:
-		return "Waiting", obj{"why", e.Why, "waitedMs", e.Waited.Milliseconds()}.
-			and(e.Read != 0, "read", e.Read).and(e.Of != 0, "of", e.Of).and(!e.Until.IsZero(), "until", e.Until)
+		return "Waiting", waiting{string(e.Why), e.Waited.Milliseconds(), e.Read, e.Of, e.Until}
 	case event.ToolStarted:
-		return "ToolStarted", obj{"toolCallId", e.CallID, "toolName", e.Tool, "title", e.Title}
+		return "ToolStarted", toolStarted{e.CallID, e.Tool, e.Title}
 	case event.ToolOutput:
-		return "ToolOutput", obj{"toolCallId", e.CallID, "text", e.Text}
+		return "ToolOutput", toolOutput{e.CallID, e.Text}
 	case event.ToolProgress:
-		return "ToolProgress", obj{"toolCallId", e.CallID, "line", e.Line}.and(e.Lines != 0, "lines", e.Lines)
+		return "ToolProgress", toolProgress{e.CallID, e.Line, e.Lines}
 	case event.ToolFinished:
-		shown := display.Wire(e.Show)
-		return "ToolFinished", obj{"toolCallId", e.CallID, "toolName", e.Tool, "title", e.Title, "summary", e.Summary}.
-			and(shown != nil, "show", shown).
-			and(true, "result", e.Result.Text).and(true, "failed", e.Failed).and(true, "denied", e.Denied).and(true, "durationMs", e.Took.Milliseconds())
+		return "ToolFinished", toolFinished{e.CallID, e.Tool, e.Title, e.Summary, display.Wire(e.Show), e.Result.Text, e.Failed, e.Denied, e.Took.Milliseconds()}
 	case event.ContextUsed:
-		return "ContextUsed", obj{"used", e.Used, "max", e.Max, "prompt", e.Prompt}
+		return "ContextUsed", contextUsed{e.Used, e.Max, e.Prompt}
 	case event.Interrupted:
-		return "Interrupted", obj{"text", e.Text}
+		return "Interrupted", textPiece{e.Text}
 	case event.Notice:
-		return "Notice", obj{"level", e.Level, "text", e.Text}
+		return "Notice", notice{string(e.Level), e.Text}
 	}
-	return "Unknown", obj{}
+	return "Unknown", struct{}{}
 }

@@ -46,6 +46,11 @@ await acp.client({ name: "editor" })
     await ctx.notify(a.session.cancel, { sessionId });
     assert.equal((await long).stopReason, "cancelled");
     assert.equal((await say("there?")).stopReason, "end_turn");
+    const { sessions } = await ctx.request(a.session.list, { cwd });
+    assert(hello.agentCapabilities.sessionCapabilities.delete && sessions.some((s) => s.sessionId === sessionId));
+    await ctx.request("session/delete", { sessionId });
+    await ctx.request("session/delete", { sessionId });
+    assert.deepEqual((await ctx.request(a.session.list, { cwd })).sessions, []);
     await assert.rejects(ctx.request(a.session.prompt, { sessionId: "nope", prompt: [] }));
   });
 agent.stdin.end();

@@ -81,4 +81,34 @@ const schema = { type: "object", properties: { n: { type: "integer" } }, require
 for await (const m of query({ prompt: "count", options: { pathToClaudeCodeExecutable: coder, extraArgs: { script: counts }, outputFormat: { type: "json_schema", schema } } })) {
   if (m.type === "result") assert.deepEqual(m.structured_output, { n: 3 });
 }
+// What is allowed by name runs without a question, also where nobody decides; the rest is refused.
+const allowed = path.join(path.dirname(script), "allowed");
+for await (const m of query({ prompt: "write", options: { pathToClaudeCodeExecutable: coder, extraArgs: { script: allowed }, allowedTools: ["Write", "Bash(echo allowed*)"] } })) {
+  if (m.type === "result") assert.deepEqual([m.result, m.permission_denials.map((d) => d.tool_name)], ["as allowed", ["Bash"]]);
+}
+assert(fs.existsSync("allowed.txt") && !fs.existsSync("refused.txt"));
+
+// Servers that come and go during the session.
+{
+  let say, more = () => new Promise((resolve) => (say = resolve));
+  async function* prompts() {
+    for (let text = await more(); text; text = await more()) {
+      yield { type: "user", message: { role: "user", content: text }, parent_tool_use_id: null, session_id: "" };
+    }
+  }
+  const q = query({ prompt: prompts(), options: { pathToClaudeCodeExecutable: coder, extraArgs: { script: path.join(path.dirname(script), "added") }, allowedTools: ["mcp__later__add"] } });
+  await q.initializationResult();
+  const later = createSdkMcpServer({ name: "later", tools: [tool("add", "adds two numbers", { a: z.number(), b: z.number() },
+    async ({ a, b }) => ({ content: [{ type: "text", text: `the sum is ${a + b}` }] }))] });
+  assert.deepEqual((await q.setMcpServers({ later })).added, ["later"]);
+  say("add");
+  for (;;) {
+    const { value: m, done } = await q.next();
+    assert(!done);
+    if (m.type === "result") { assert.equal(m.result, "added"); break; }
+  }
+  assert.deepEqual((await q.reloadPlugins()).plugins, []);
+  say(undefined);
+  for await (const _ of q) {}
+}
 console.log("driven");

@@ -101,6 +101,12 @@ async def main():
             cli_path=coder, output_format={"type": "json_schema", "schema": schema}, extra_args={"script": script2})):
         if isinstance(m, ResultMessage):
             assert m.structured_output == {"n": 3}, m
+    # What is allowed by name runs without a question, also where nobody decides; the rest is refused.
+    async for m in query(prompt="write", options=ClaudeAgentOptions(
+            cli_path=coder, allowed_tools=["Write", "Bash(echo allowed*)"], extra_args={"script": os.path.join(os.path.dirname(script), "allowed")})):
+        if isinstance(m, ResultMessage):
+            assert m.result == "as allowed" and [d["tool_name"] for d in m.permission_denials] == ["Bash"], m
+    assert os.path.exists("allowed.txt") and not os.path.exists("refused.txt")
     print("driven")
 
 
