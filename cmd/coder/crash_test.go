@@ -36,7 +36,7 @@ type program struct {
 const noRaceWait = "GORACE=atexit_sleep_ms=0"
 
 // app is the program's parts in its workspace.
-func (p *program) app(o app.Options) *app.App {
+func (p *program) app(o app.Options) *app.Workspace {
 	p.t.Helper()
 	o.Dir = p.ws
 	env := app.Env{Exe: p.self, Environ: p.env, Dir: p.ws, Now: time.Now}

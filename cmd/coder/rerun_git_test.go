@@ -72,14 +72,14 @@ type gitChance struct {
 	t    *testing.T
 	r    *rand.Rand
 	p    *program
-	app  *app.App
+	app  *app.Workspace
 	n    int
 	done []string // the commands that ran, for the message of a failure
 }
 
 func newGitChance(t *testing.T, seed uint64) *gitChance {
 	p := newProgram(t)
-	a := p.app(app.Options{AutoApprove: true, Mode: "yolo"})
+	a := p.app(app.Options{Mode: "yolo", Overrides: app.Overrides{AutoApprove: true}})
 	a.Config.Storage.Fsync = "never"
 	return &gitChance{t: t, r: rand.New(rand.NewPCG(seed, 44)), p: p, app: a}
 }

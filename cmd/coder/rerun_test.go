@@ -49,7 +49,7 @@ func TestRandomSessionsComeToTheSameAgain(t *testing.T) {
 type chance struct {
 	t    *testing.T
 	r    *rand.Rand
-	app  *app.App
+	app  *app.Workspace
 	ws   string
 	goes bool // back, rather than people editing in between
 
@@ -85,7 +85,7 @@ func newChance(t *testing.T, seed uint64) *chance {
 		c.files[name] = fmt.Sprintf("line one of %d\nline two\n", i)
 		p.file(name, c.files[name])
 	}
-	c.app = p.app(app.Options{AutoApprove: true})
+	c.app = p.app(app.Options{Overrides: app.Overrides{AutoApprove: true}})
 	c.app.Config.Storage.Fsync = "never"
 	return c
 }

@@ -58,7 +58,7 @@ type voyage struct {
 	t       *testing.T
 	r       *rand.Rand
 	p       *program
-	app     *app.App
+	app     *app.Workspace
 	git     bool
 	moments map[uint64]map[string]string
 	made    int
@@ -75,7 +75,7 @@ func newVoyage(t *testing.T, seed uint64) *voyage {
 	if v.git {
 		v.sh("git init -q && git config user.name A && git config user.email a@b && git add -A && git commit -qm first && echo later >> a.txt && echo untracked > u.txt && git add a.txt")
 	}
-	v.app = p.app(app.Options{AutoApprove: true, Mode: "yolo"})
+	v.app = p.app(app.Options{Mode: "yolo", Overrides: app.Overrides{AutoApprove: true}})
 	v.app.Config.Storage.Fsync = "never"
 	return v
 }

@@ -291,7 +291,7 @@ func (r *run) work(ctx context.Context, v view) (said string, code int, err erro
 }
 
 // open puts the program together for the folder of the task.
-func open(env cli.Env) (*app.App, error) {
+func open(env cli.Env) (*app.Workspace, error) {
 	settings, err := app.Load(env.Env, app.Options{})
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ func TestFurtherFoldersAreThoseThePersonNamed(t *testing.T) {
 		}
 	}
 	in := func(name string) string { return filepath.Join(here, name) }
-	open := func(o Options) (*App, error) {
+	open := func(o Options) (*Workspace, error) {
 		env := Env{Environ: []string{"HOME=" + t.TempDir()}, Dir: in("work"), Now: time.Now}
 		s, err := Load(env, o)
 		if err != nil {

@@ -22,7 +22,6 @@ import (
 
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/subagent"
-	"coder/internal/authored/outputstyle"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/disk"
@@ -74,21 +73,11 @@ func (e Env) Getenv(name string) string {
 
 // Options are one run's options in addition to the configuration.
 type Options struct {
-	Dir          string // the workspace, if not the working directory
-	ConfigFile   string
-	Profile      string // from the settings
-	Provider     string // a preset, or an address
-	Model        string
-	Set          []string // settings for this run, as KEY=VALUE
-	MaxSteps     int
-	Effort       string // reasoning effort
-	MaxBudgetUSD float64
+	Overrides
+	Dir          string        // the workspace, if not the working directory
 	WaitLimit    time.Duration // how long a turn may wait for a limit to end
 	Mode         string
-	NoYolo       bool // never switch to yolo mode
-	AutoApprove  bool
-	Lang         string
-	NoColor      bool
+	NoYolo       bool   // never switch to yolo mode
 	SystemPrompt string // replaces coder's own
 	AppendSystem string // appended to the system prompt
 	Script       string // a file that plays the model
@@ -99,8 +88,7 @@ type Options struct {
 	AllowTools, DenyTools []rule.Spec
 	OnlyTools             *[]rule.Spec // if set, the only tools of coder's own
 	Schema                []byte       // the answer's JSON schema, if any
-	FallbackModel         string
-	AddDirs               []string // more folders for the file tools
+	AddDirs               []string     // more folders for the file tools
 
 	MCPConfig []string // files with MCP servers, or their content
 	StrictMCP bool     // only these servers
@@ -109,6 +97,22 @@ type Options struct {
 	Driver     Driver   // the driving program, if any
 
 	Speech export.Speech // the language of texts for people
+}
+
+// Overrides are settings of one run.
+type Overrides struct {
+	ConfigFile    string
+	Profile       string // from the settings
+	Provider      string // a preset, or an address
+	Model         string
+	FallbackModel string
+	Set           []string // any settings, as KEY=VALUE
+	MaxSteps      int
+	Effort        string // reasoning effort
+	MaxBudgetUSD  float64
+	AutoApprove   bool
+	Lang          string
+	NoColor       bool
 }
 
 // Driver is what a driving program adds to a session. It counts as the user's own.
@@ -147,15 +151,11 @@ type Workspace struct {
 	*Setup
 	Modes *mode.State // the mode of work
 
-	theme      atomic.Pointer[string]            // the screen's, chosen during the session
-	style      atomic.Pointer[outputstyle.Style] // nil: not read yet
-	guards     remembered[string]                // project files that restrict other agents, by content
-	bangDirect atomic.Bool                       // the user chose in this process to run their ! commands without approval
-	answer     *structured.Answer                // nil unless answers need a certain form
+	theme      atomic.Pointer[string] // the screen's, chosen during the session
+	guards     remembered[string]     // project files that restrict other agents, by content
+	bangDirect atomic.Bool            // the user chose in this process to run their ! commands without approval
+	answer     *structured.Answer     // nil unless answers need a certain form
 }
-
-// App is a Workspace.
-type App = Workspace
 
 // New puts coder together with a workspace's settings. It reports problems that do not prevent work to warn.
 func New(env Env, o Options, s Settings, warn func(string)) (*Workspace, error) {
@@ -224,7 +224,7 @@ func newAnswer(schema []byte) (*structured.Answer, error) {
 }
 
 // Structured returns the ended turn's answer in the requested form, or nil.
-func (a *App) Structured() json.RawMessage { return a.answer.Take() }
+func (a *Workspace) Structured() json.RawMessage { return a.answer.Take() }
 
 // checkData returns an error if coder must not write to the data folder.
 func (a *Site) checkData() error {

@@ -12,6 +12,7 @@ import (
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/chat"
+	"coder/internal/host/clipboard"
 	"coder/internal/host/repofile"
 	"coder/internal/model/catalogue"
 	"coder/internal/tool"
@@ -72,7 +73,7 @@ func (a outside) Locate(path string) (string, error) {
 func (a outside) Stat(path string) (fs.FileInfo, error) { return os.Stat(path) }
 
 // Picture returns the picture in a file that the user named, or nil if it is none.
-func (a *App) Picture(path string) (*chat.Image, error) {
+func (a *Workspace) Picture(path string) (*chat.Image, error) {
 	const begins = 16 // bytes that identify a picture
 	head, _, err := repofile.OwnHead(path, begins)
 	if err != nil || !files.IsPicture(head) {
@@ -89,41 +90,18 @@ func (a *App) Picture(path string) (*chat.Image, error) {
 	return &img, err
 }
 
-// clipboards are the programs that print the clipboard's
-// picture, each with the variable that makes it usable.
-var clipboards = []struct {
-	variable string
-	command  []string
-}{
-	{"WAYLAND_DISPLAY", []string{"wl-paste", "--no-newline", "--type", "image/png"}},
-	{"DISPLAY", []string{"xclip", "-selection", "clipboard", "-t", "image/png", "-o"}},
-	{"", []string{"pngpaste", "-"}},
-}
-
 // Clipboard returns the picture in the clipboard.
-func (a *App) Clipboard(ctx context.Context) (chat.Image, error) {
+func (a *Workspace) Clipboard(ctx context.Context) (chat.Image, error) {
 	if err := a.shows("image/png"); err != nil {
 		return chat.Image{}, err
 	}
-	found := false
-	for _, c := range clipboards {
-		if c.variable != "" && a.Env.Getenv(c.variable) == "" {
-			continue
-		}
-		if _, err := a.Door().Find(c.command[0]); err != nil {
-			continue
-		}
-		found = true
-		out := &bounded{most: files.MaxImage + 1}
-		cmd := a.Door().Command(ctx, c.command[0], c.command[1:]...)
-		cmd.Stdout = out
-		if cmd.Run() != nil || len(out.Bytes()) == 0 {
-			continue // no picture in it
-		}
-		return files.Picture(out.Bytes())
+	data, err := a.clipboard().Picture(ctx, files.MaxImage+1)
+	if err != nil {
+		return chat.Image{}, err
 	}
-	if !found {
-		return chat.Image{}, errors.New("install wl-paste (wl-clipboard), xclip or pngpaste to paste images")
-	}
-	return chat.Image{}, errors.New("there is no image in the clipboard")
+	return files.Picture(data)
+}
+
+func (a *Site) clipboard() clipboard.System {
+	return clipboard.System{Door: a.Door(), Getenv: a.Env.Getenv}
 }

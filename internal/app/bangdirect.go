@@ -19,17 +19,19 @@ const (
 
 // MayDirectBang reports whether the user's own settings decide about !
 // commands: no stronger layer does, and the folder for these settings exists.
-func (a *App) MayDirectBang() bool {
+func (a *Workspace) MayDirectBang() bool {
 	source := a.Report.Origin(bangKey).Source
 	return a.Home != "" && !a.directsBang() && (source == "" || source == filepath.Join(a.Home, "config.json"))
 }
 
 // directsBang reports whether ! commands run without approval.
-func (a *App) directsBang() bool { return a.Config.Approval.Bang == bangDirect || a.bangDirect.Load() }
+func (a *Workspace) directsBang() bool {
+	return a.Config.Approval.Bang == bangDirect || a.bangDirect.Load()
+}
 
 // DirectBang changes the user's own settings so that ! commands run without
 // approval from the next one on. The rest of the file is unchanged.
-func (a *App) DirectBang() error {
+func (a *Workspace) DirectBang() error {
 	path := filepath.Join(a.Home, "config.json")
 	text, err := repofile.Own(path, maxNamedFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -17,7 +17,7 @@ type ReportFile struct {
 
 // BugReport collects files that help to find a bug: versions, findings and settings, and
 // a session if one is named. Keys are masked as in an export, and the home folder is ~.
-func (a *App) BugReport(ctx context.Context, findings []Finding, session string) ([]ReportFile, error) {
+func (a *Workspace) BugReport(ctx context.Context, findings []Finding, session string) ([]ReportFile, error) {
 	masks := a.conceals()
 	home := strings.TrimRight(a.Env.Getenv("HOME"), "/")
 	file := func(name, about string, text []byte) ReportFile {

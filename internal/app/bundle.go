@@ -138,7 +138,7 @@ type Imported struct {
 
 // Import imports a session from another machine, and returns its id here: its own,
 // or as if given, or a new one if its own exists. Its records allow nothing here.
-func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, from Imported, err error) {
+func (a *Workspace) Import(ctx context.Context, r io.Reader, as string) (id string, from Imported, err error) {
 	b, err := bundle.Read(r)
 	if err != nil {
 		return "", from, inputf("%v", err)
@@ -179,7 +179,7 @@ func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, fr
 
 // fork copies a session, under the id as or a new one. The
 // copy is like an imported session: its records allow nothing.
-func (a *App) fork(ctx context.Context, id, as string) (string, error) {
+func (a *Workspace) fork(ctx context.Context, id, as string) (string, error) {
 	if _, err := a.Store().Known(ctx, id); err != nil {
 		return "", err
 	}

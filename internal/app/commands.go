@@ -34,7 +34,8 @@ func (a *Archive) newChanges(ws *workspace.Workspace) *slash.Changes {
 
 // commands returns the session's slash commands, and the function that passes them its records.
 func (a *Session) commands() (all []slash.Command, observe func(event.Record)) {
-	kit := a.kit
+	kit, clip := a.kit, a.clipboard()
+	clip.Terminal = a.screen.Copy
 	ledger := &slash.Ledger{Priced: a.meter.Priced}
 	var revoke func(string) (string, error)
 	if a.memory != nil {
@@ -47,7 +48,7 @@ func (a *Session) commands() (all []slash.Command, observe func(event.Record)) {
 		Files:   slash.Files{Changes: a.changes, Past: &kit.history, Undo: kit.undo, Redo: kit.redo, Restore: a.restore},
 		Spent:   ledger, Models: models{a.Models, a.live},
 		Permissions: a.judge.Permissions, Revoke: revoke, Servers: kit.mcp, Login: a.loginMCP, Skills: a.library().skills, Agents: a.crew.list,
-		Todos: kit.todos.List, Jobs: kit.background, Copy: a.copyText, Tasks: func(ctx context.Context) ([]slash.Task, error) { return a.tasks(ctx, a.id) },
+		Todos: kit.todos.List, Jobs: kit.background, Copy: clip.Copy, Tasks: func(ctx context.Context) ([]slash.Task, error) { return a.tasks(ctx, a.id) },
 		Settings: settingsFor{a.Workspace}, Styles: stylesFor{settingsFor{a.Workspace}}, Status: a.status,
 		Trust: a.Trust, Entrusts: a.entrusts, Memory: memoryFor{a},
 	})

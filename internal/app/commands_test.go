@@ -26,7 +26,7 @@ import (
 // studio is the program over a folder, with a script for a model unless the flags
 // say otherwise.
 type studio struct {
-	*App
+	*Workspace
 	t        *testing.T
 	sup      *Sessions
 	warnings []string
@@ -40,7 +40,7 @@ func newStudio(t *testing.T, script string, change func(*Env, *Options)) *studio
 		t.Fatal(err)
 	}
 	env := Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}, Dir: dir, Now: time.Now}
-	o := Options{Script: model, AutoApprove: true}
+	o := Options{Script: model, Overrides: Overrides{AutoApprove: true}}
 	if change != nil {
 		change(&env, &o)
 	}
@@ -49,7 +49,7 @@ func newStudio(t *testing.T, script string, change func(*Env, *Options)) *studio
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.App, err = New(env, o, settings, func(text string) { s.warnings = append(s.warnings, text) }); err != nil {
+	if s.Workspace, err = New(env, o, settings, func(text string) { s.warnings = append(s.warnings, text) }); err != nil {
 		t.Fatal(err)
 	}
 	s.sup = s.Supervise(uip.Nobody, Screen{})

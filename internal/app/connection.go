@@ -121,8 +121,19 @@ func (a *Models) certificate(c config.Provider) (cert, key []byte, err error) {
 // noProxy is the value for no proxy.
 const noProxy = "none"
 
-// proxy returns the function that chooses a request's proxy: from the environment, or from the settings.
-func (a *Models) proxy(address string) (func(*http.Request) (*url.URL, error), error) {
+// network returns provider.ca_file's content and the function that chooses a request's proxy.
+func network(env Env, c config.Provider) (ca []byte, proxy func(*http.Request) (*url.URL, error), err error) {
+	if c.CAFile != "" {
+		if ca, err = repofile.Own(c.CAFile, maxNamedFile); err != nil {
+			return nil, nil, configf("provider.ca_file: %v", err)
+		}
+	}
+	proxy, err = proxyOf(env, c.Proxy)
+	return ca, proxy, err
+}
+
+// proxyOf returns the function that chooses a request's proxy: from the environment, or from the settings.
+func proxyOf(env Env, address string) (func(*http.Request) (*url.URL, error), error) {
 	switch address {
 	case "":
 		return http.ProxyFromEnvironment, nil
@@ -133,7 +144,7 @@ func (a *Models) proxy(address string) (func(*http.Request) (*url.URL, error), e
 	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) {
 		return nil, configf("provider.proxy: expected an address that begins with http://, https:// or socks5://, or none")
 	}
-	without := cmp.Or(a.Env.Getenv("NO_PROXY"), a.Env.Getenv("no_proxy"))
+	without := cmp.Or(env.Getenv("NO_PROXY"), env.Getenv("no_proxy"))
 	return func(r *http.Request) (*url.URL, error) {
 		if direct(r.URL, without) {
 			return nil, nil

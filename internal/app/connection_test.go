@@ -202,7 +202,7 @@ func TestProxies(t *testing.T) {
 		{"proxy:3128", "", "https://api.example.com/v1", "", "provider.proxy: expected an address"},
 	} {
 		a := modelsOf(&Site{Env: Env{Environ: []string{"NO_PROXY=" + tc.without}}})
-		choose, err := a.proxy(tc.proxy)
+		choose, err := proxyOf(a.Env, tc.proxy)
 		if tc.says != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("%s: %v", tc.proxy, err)

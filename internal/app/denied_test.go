@@ -86,7 +86,7 @@ func opinion(t *testing.T, c policy.Case, change func(*Env, *Options)) (policy.O
 	return o, *warnings
 }
 
-func under(t *testing.T, change func(*Env, *Options)) (*App, *[]string, error) {
+func under(t *testing.T, change func(*Env, *Options)) (*Workspace, *[]string, error) {
 	t.Helper()
 	env, o := Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, Dir: t.TempDir()}, Options{}
 	change(&env, &o)

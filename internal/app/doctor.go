@@ -46,7 +46,7 @@ const examineTime = 5 * time.Second
 
 // Examine checks everything that coder needs. It changes nothing and shows no key. If
 // unread says why the settings are unreadable, it checks what does not depend on them.
-func (a *App) Examine(ctx context.Context, unread error) []Finding {
+func (a *Workspace) Examine(ctx context.Context, unread error) []Finding {
 	d := doctor{a}
 	settings := d.examineSettings()
 	if unread != nil {

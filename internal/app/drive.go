@@ -45,8 +45,8 @@ func Ours(specs []rule.Spec) (all []rule.Spec) {
 		if names == nil {
 			names = []string{s.Tool}
 		}
-		for _, name := range names {
-			all = append(all, rule.Spec{Tool: name, On: s.On})
+		for _, s.Tool = range names {
+			all = append(all, s)
 		}
 	}
 	return all

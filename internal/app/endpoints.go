@@ -441,7 +441,7 @@ type Overruling struct {
 // Overruled lists the settings that take precedence at the
 // next start over an endpoint and a model written to path.
 func (a *Setup) Overruled(path string, e Endpoint, model string) (list []Overruling, err error) {
-	next, err := Load(a.Env, Options{Dir: a.Project, ConfigFile: a.configFile})
+	next, err := Load(a.Env, Options{Dir: a.Project, Overrides: Overrides{ConfigFile: a.configFile}})
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (a *Archive) Worktrees() (worktree.Book, error) {
 // ForkAt begins a new session from a record of another one: with the conversation, todos and mode
 // at that record, and with its files in a git worktree beside the repository, or without git in a
 // copy beside the workspace. Record zero means the last. If it fails, it leaves nothing behind.
-func (a *App) ForkAt(ctx context.Context, id string, at uint64, as string) (f Forked, err error) {
+func (a *Archive) ForkAt(ctx context.Context, id string, at uint64, as string) (f Forked, err error) {
 	book, err := a.Worktrees()
 	if err != nil {
 		return f, err
@@ -149,7 +149,7 @@ func momentAt(ctx context.Context, id string, records iter.Seq2[event.Record, er
 }
 
 // placeFork chooses the folder for a fork, and the branch if there is git.
-func (a *App) placeFork(ctx context.Context, e *worktree.Entry, when time.Time) error {
+func (a *Archive) placeFork(ctx context.Context, e *worktree.Entry, when time.Time) error {
 	top, rel := a.Root, "."
 	if repo, _ := repofile.Repository(a.Root); repo != "" {
 		if t, err := worktree.Open(ctx, repo, a.Door()); err == nil {
@@ -185,7 +185,7 @@ func (a *App) placeFork(ctx context.Context, e *worktree.Entry, when time.Time) 
 }
 
 // fillFork creates a fork's folder and fills it with the files at the record.
-func (a *App) fillFork(ctx context.Context, f *Forked, p *moment) error {
+func (a *Archive) fillFork(ctx context.Context, f *Forked, p *moment) error {
 	files, err := a.forkFiles(ctx, f.Source, p)
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func (a *App) fillFork(ctx context.Context, f *Forked, p *moment) error {
 
 // forkFiles returns all files at the record. Files without a record
 // have their current content, without other sessions' later changes.
-func (a *App) forkFiles(ctx context.Context, id string, p *moment) (worktree.Files, error) {
+func (a *Archive) forkFiles(ctx context.Context, id string, p *moment) (worktree.Files, error) {
 	files := make(worktree.Files)
 	addNow := func(from string) {
 		ignored := func(e workspace.Entry) bool { return e.Ignored || repofile.CheckLayout(e.Path, "") != nil }
@@ -264,7 +264,7 @@ func (a *App) forkFiles(ctx context.Context, id string, p *moment) (worktree.Fil
 }
 
 // withoutLater reverts other sessions' changes after the record in files with their current content.
-func (a *App) withoutLater(ctx context.Context, id string, p *moment, files worktree.Files) error {
+func (a *Archive) withoutLater(ctx context.Context, id string, p *moment, files worktree.Files) error {
 	first := make(map[string]time.Time)
 	s := a.Store()
 	for _, other := range s.IDs() {
@@ -293,7 +293,7 @@ func (a *App) withoutLater(ctx context.Context, id string, p *moment, files work
 }
 
 // beginFork writes the session up to the record to the fork's folder, and ends its unfinished work.
-func (a *App) beginFork(ctx context.Context, f *Forked, p *moment) error {
+func (a *Archive) beginFork(ctx context.Context, f *Forked, p *moment) error {
 	o := Options{Dir: f.Work, Speech: a.Options.Speech}
 	env := a.Env
 	env.Dir = f.Work
@@ -325,7 +325,7 @@ func (a *App) beginFork(ctx context.Context, f *Forked, p *moment) error {
 }
 
 // RemoveWorktree removes a fork's folder, and reports whether its branch stays because it has commits.
-func (a *App) RemoveWorktree(ctx context.Context, e worktree.Entry) (stays bool, err error) {
+func (a *Archive) RemoveWorktree(ctx context.Context, e worktree.Entry) (stays bool, err error) {
 	book, err := a.Worktrees()
 	if err != nil {
 		return false, err

@@ -22,7 +22,7 @@ import (
 )
 
 // GoldenDir returns the folder with the workspace's golden sessions.
-func (a *App) GoldenDir() string { return filepath.Join(a.data(), "golden") }
+func (a *Workspace) GoldenDir() string { return filepath.Join(a.data(), "golden") }
 
 // HasGoldens reports whether a folder has its own golden sessions.
 func HasGoldens(root string) bool {
@@ -31,18 +31,18 @@ func HasGoldens(root string) bool {
 }
 
 // Golden returns a golden session's folder: the workspace's by name, or any by path.
-func (a *App) Golden(name string) string {
-	if !strings.ContainsRune(name, filepath.Separator) && name != "." && name != ".." {
+func (a *Workspace) Golden(name string) string {
+	switch {
+	case filepath.IsAbs(name):
+		return filepath.Clean(name)
+	case filepath.Base(name) == name && name != "." && name != "..":
 		return filepath.Join(a.GoldenDir(), name)
 	}
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(a.Env.Dir, name)
-	}
-	return filepath.Clean(name)
+	return filepath.Join(a.Env.Dir, name)
 }
 
 // Goldens returns the names of the workspace's golden sessions.
-func (a *App) Goldens() (names []string) {
+func (a *Workspace) Goldens() (names []string) {
 	entries, _ := os.ReadDir(a.GoldenDir())
 	for _, e := range entries {
 		if e.IsDir() && ValidSessionID(e.Name()) {
@@ -61,7 +61,7 @@ type SavedGolden struct {
 
 // SaveGolden saves a recorded session as a golden session: its result with a golden session's settings, those
 // of the command line and the project. If that differs from the record, it returns the first difference.
-func (a *App) SaveGolden(
+func (a *Workspace) SaveGolden(
 	ctx context.Context, id, dir string, records []event.Record, except rerun.Exceptions,
 ) (*SavedGolden, error) {
 	if _, err := os.Lstat(dir); err == nil {
@@ -98,15 +98,15 @@ func (a *App) SaveGolden(
 		}
 		left = append(left, more...)
 	}
-	report, learnt, err := a.runBare(ctx, take, world, kept, g, true)
-	if err != nil || learnt == nil {
-		return &SavedGolden{report, left, true}, err
+	report, learnt, err := a.runBare(ctx, take, world, kept, &g, true)
+	if learnt != nil {
+		err = learnt.Write(dir)
 	}
-	return &SavedGolden{report, left, false}, learnt.Write(dir)
+	return &SavedGolden{report, left, learnt == nil}, err
 }
 
 // takeRepository gives a golden session the repository that it began in.
-func (a *App) takeRepository(ctx context.Context, g *golden.Golden, state []byte) (left []string, err error) {
+func (a *Workspace) takeRepository(ctx context.Context, g *golden.Golden, state []byte) (left []string, err error) {
 	ask := func(key string) string {
 		out, _ := a.Door().Query(a.Root).Command(ctx, "config", "--get", key).Output()
 		return strings.TrimSpace(string(out))
@@ -121,7 +121,7 @@ func (a *App) takeRepository(ctx context.Context, g *golden.Golden, state []byte
 }
 
 // bareDoor starts git in a folder of a copy, with no settings but those of the copy.
-func (a *App) bareDoor(dir string) program.Door {
+func (a *Workspace) bareDoor(dir string) program.Door {
 	env := append(a.ChildEnv(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
 	return a.door.With(append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)))
 }
@@ -141,7 +141,7 @@ func (p *maskedPast) Content(ctx context.Context, s event.FileState, limit int64
 }
 
 // RunGolden runs a golden session. With update, the new result becomes the expected one.
-func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Report, error) {
+func (a *Workspace) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Report, error) {
 	g, err := golden.Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, inputf("no golden session in %s", dir)
@@ -150,16 +150,16 @@ func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Re
 		return nil, inputf("cannot read the golden session in %s: %v", dir, err)
 	}
 	take := rerun.New(g.Session, g.Root, g.Records)
-	report, learnt, err := a.runBare(ctx, take, past.NewWorld(g.Start, g.Later), golden.Kept{Dir: dir}, *g, update)
-	if err != nil || learnt == nil {
-		return report, err
+	report, learnt, err := a.runBare(ctx, take, past.NewWorld(g.Start, g.Later), golden.Kept{Dir: dir}, g, update)
+	if learnt != nil {
+		report.Difference, err = nil, learnt.WriteExpected(dir)
 	}
-	return &rerun.Report{Session: report.Session, Steps: report.Steps, Records: report.Records}, learnt.WriteExpected(dir)
+	return report, err
 }
 
 // runBare reruns a take with the settings of the command line and the project only, as if on another machine.
-func (a *App) runBare(
-	ctx context.Context, take *rerun.Take, world *past.World, kept past.Contents, g golden.Golden, learn bool,
+func (a *Workspace) runBare(
+	ctx context.Context, take *rerun.Take, world *past.World, kept past.Contents, g *golden.Golden, learn bool,
 ) (*rerun.Report, *golden.Golden, error) {
 	home, err := a.stage()
 	if err != nil {
@@ -185,15 +185,14 @@ func (a *App) runBare(
 	s := staging{
 		take: take, world: world, kept: kept, hidden: []string{a.Home, home},
 		except: rerun.Exceptions{Records: g.Except, Ignore: g.Ignore},
-		within: outer(g.Within),
-		was:    map[string]string{g.Platform: "<platform>"}, is: hosts(),
+		within: filepath.Dir(filepath.FromSlash(g.Within)),
+		was:    map[string]string{g.Platform: "<platform>"}, is: machine(),
 		furnish: func(ctx context.Context, root string) error {
 			return errors.Join(a.copyAuthored(root, "golden"), g.Unpack(ctx, root, b.bareDoor(g.Top(root))))
 		},
 	}
-	s.is[platform()] = "<platform>"
 	if learn {
-		s.learn = &g
+		s.learn = g
 	}
 	return b.again(ctx, s)
 }
@@ -213,10 +212,14 @@ func (s *Settings) enforce(env Env, o Options) error {
 
 func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
-// outer returns a repository path without its last folder.
-func outer(within string) string {
-	if up := filepath.Dir(filepath.FromSlash(within)); up != "." {
-		return up
+// leastHost is the minimum length of a host name, so that it is not confused with a word.
+const leastHost = 4
+
+// machine maps the names of this machine and its platform to their placeholders.
+func machine() map[string]string {
+	names := map[string]string{platform(): "<platform>"}
+	if name, err := os.Hostname(); err == nil && len(name) >= leastHost && name != "localhost" {
+		names[name] = "<host>"
 	}
-	return ""
+	return names
 }

@@ -39,7 +39,7 @@ type guards struct {
 
 // tellGuards warns about files in which a project restricts other
 // agents, once for each content: coder does not apply them.
-func (a *App) tellGuards() {
+func (a *Workspace) tellGuards() {
 	if a.Recorded != nil || a.Options.Bare {
 		return
 	}

@@ -78,7 +78,7 @@ func (a *Site) pdfReader(confiner *confine.Confiner) func(context.Context, []byt
 		if confined, err := confiner.Helper(ctx, cmd, confine.Helper{ReadOnly: true}); err != nil || !confined {
 			return "", errors.Join(errors.New("pdftotext cannot be confined here"), err)
 		}
-		out := &bounded{most: maxPDFText}
+		out := &program.Bounded{Most: maxPDFText}
 		cmd.Stdout = out
 		if err := cmd.Run(); err != nil {
 			return "", fmt.Errorf("run pdftotext: %w", err)
@@ -89,15 +89,4 @@ func (a *Site) pdfReader(confiner *confine.Confiner) func(context.Context, []byt
 		}
 		return text + "\n", nil
 	}
-}
-
-// bounded keeps the beginning of its input.
-type bounded struct {
-	bytes.Buffer
-	most int
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	b.Buffer.Write(p[:min(len(p), max(0, b.most-b.Len()))])
-	return len(p), nil
 }

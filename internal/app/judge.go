@@ -133,7 +133,7 @@ func (a *Site) remember(j *judge.Judge, sessionID string) *judge.Memory {
 }
 
 // Memory returns the permanent approvals in this project.
-func (a *App) Memory() (*judge.Memory, error) {
+func (a *Workspace) Memory() (*judge.Memory, error) {
 	m := a.remember(judge.New(judge.Options{State: a.Modes, Root: a.Root, Now: a.Env.Now}), "")
 	if m == nil {
 		return nil, inputf("nothing is saved without a home folder")
@@ -158,7 +158,7 @@ func Revoke(m *judge.Memory, which string) (string, error) {
 }
 
 // Judge returns a judge and a confiner without a session. done closes them.
-func (a *App) Judge() (j *judge.Judge, c *confine.Confiner, done func() error, err error) {
+func (a *Workspace) Judge() (j *judge.Judge, c *confine.Confiner, done func() error, err error) {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
 		return nil, nil, nil, inputf("open the workspace: %v", err)
@@ -261,8 +261,8 @@ func members(name string) []string {
 // byMember returns specs with each group replaced by its tools.
 func byMember(specs []rule.Spec) (all []rule.Spec) {
 	for _, s := range specs {
-		for _, name := range members(s.Tool) {
-			all = append(all, rule.Spec{Tool: name, On: s.On})
+		for _, s.Tool = range members(s.Tool) {
+			all = append(all, s)
 		}
 	}
 	return all
@@ -301,8 +301,8 @@ func (a *safety) inOurNames(specs []rule.Spec) (all []rule.Spec) {
 		if !isPattern(s.Tool) {
 			names = a.meant(s.Tool)
 		}
-		for _, name := range names {
-			all = append(all, byMember([]rule.Spec{{Tool: name, On: s.On}})...)
+		for _, s.Tool = range names {
+			all = append(all, byMember([]rule.Spec{s})...)
 		}
 	}
 	return all

@@ -14,7 +14,7 @@ func (a *Models) Priced(model string, u chat.Usage) chat.Usage { return a.newMet
 
 // Ledger returns what filled a session's window up to one of
 // its records, with its cost; zero means the last record.
-func (a *App) Ledger(ctx context.Context, id string, until uint64) (*ledger.Book, error) {
+func (a *Models) Ledger(ctx context.Context, id string, until uint64) (*ledger.Book, error) {
 	return a.Store().ledger(ctx, id, until, a.newMeter().Priced)
 }
 

@@ -116,7 +116,10 @@ func (a *Site) denied() (specs []rule.Spec, err error) {
 			if err != nil {
 				return nil, configf("%s: managed.deny: %v", l.Origin, err)
 			}
-			specs = append(specs, Ours(list)...)
+			for _, s := range Ours(list) {
+				s.From = l.Origin.String()
+				specs = append(specs, s)
+			}
 		}
 	}
 	return specs, nil

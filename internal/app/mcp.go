@@ -247,7 +247,7 @@ func (a *Extensions) MCPStatus() (all []mcp.Status) {
 }
 
 // TryMCP starts an MCP server, asks for its tools, and stops it.
-func (a *App) TryMCP(ctx context.Context, s mcp.Server) (mcp.Status, error) {
+func (a *Workspace) TryMCP(ctx context.Context, s mcp.Server) (mcp.Status, error) {
 	_, confiner, done, err := a.Judge()
 	if err != nil {
 		return mcp.Status{}, err

@@ -77,7 +77,7 @@ func memoryAsRule(index string) []rulefile.Rule {
 }
 
 // memoryTool returns the memory tool's options.
-func (a *App) memoryTool(ws *workspace.Workspace) memory.Options {
+func (a *Workspace) memoryTool(ws *workspace.Workspace) memory.Options {
 	o := memory.Options{
 		Workspace: ws, Entries: func() []notes.Entry { all, _ := a.memories(); return all },
 		Secret: func(text string) bool { return secret.Marked(text) || a.conceals().Text(text) != text },

@@ -134,14 +134,7 @@ func (a *Models) clientOf(c config.Provider) (wire, error) {
 	if err := a.allowsEndpoint(c.BaseURL); err != nil {
 		return nil, err
 	}
-	var ca []byte
-	if c.CAFile != "" {
-		var err error
-		if ca, err = repofile.Own(c.CAFile, maxNamedFile); err != nil {
-			return nil, configf("provider.ca_file: %v", err)
-		}
-	}
-	proxy, err := a.proxy(c.Proxy)
+	ca, proxy, err := network(a.Env, c)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func TestTheLastListOfAnEndpointIsRemembered(t *testing.T) {
 	if got := s.KnownModels(); len(got) != 3 {
 		t.Errorf("the next process knows of %q", got)
 	}
-	f := doctor{s.App}.examineProvider(t.Context())
+	f := doctor{s.Workspace}.examineProvider(t.Context())
 	if f.State != Noted || !strings.Contains(f.Do, "does not list this model") {
 		t.Errorf("of a model that is not on the list: %+v", f)
 	}

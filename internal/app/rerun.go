@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -20,7 +19,7 @@ import (
 
 // Verify reruns the first n records of a session in a copy of its initial files, with all
 // outside input from the record. It changes nothing outside the copy, and uses no network.
-func (a *App) Verify(ctx context.Context, id string, records []event.Record, n int) (*rerun.Report, error) {
+func (a *Workspace) Verify(ctx context.Context, id string, records []event.Record, n int) (*rerun.Report, error) {
 	whole := rerun.New(id, a.recordedRoot(ctx, id), records)
 	take := whole.Until(n)
 	a, err := a.withSettingsOf(id, take)
@@ -36,7 +35,7 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 	if err != nil {
 		return nil, err
 	}
-	was, is := hosts(), hosts()
+	was, is := make(map[string]string), make(map[string]string)
 	report, _, err := a.again(ctx, staging{
 		was: was, is: is, take: take, world: world, kept: then, there: then.Workspace, within: a.within(), hidden: []string{a.Home},
 		furnish: func(ctx context.Context, root string) error {
@@ -51,21 +50,9 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 	return report, err
 }
 
-// hosts maps this machine's name to its placeholder.
-func hosts() map[string]string {
-	name, err := os.Hostname()
-	if err != nil || len(name) < leastHost || name == "localhost" {
-		return make(map[string]string)
-	}
-	return map[string]string{name: "<host>"}
-}
-
-// leastHost is the minimum length of a host name, so that it is not confused with a word.
-const leastHost = 4
-
-// withSettingsOf returns an App with the settings file of the recorded
+// withSettingsOf returns a Workspace with the settings file of the recorded
 // session, if its record is vouched and the user names no other file.
-func (a *App) withSettingsOf(id string, take *rerun.Take) (*App, error) {
+func (a *Workspace) withSettingsOf(id string, take *rerun.Take) (*Workspace, error) {
 	run := take.Flags
 	if run.Config == "" || a.Options.ConfigFile != "" || !seal.New(a.Store().Key(), a.Root, id).Vouches(take.First) {
 		return a, nil
@@ -106,7 +93,7 @@ const maxAgain = 3
 
 // again reruns a take. If the result differs, it reruns more often: what differs between two runs in the
 // same world may also differ from the record. It fills s.learn unless the rerun takes another course.
-func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learnt *golden.Golden, err error) {
+func (a *Workspace) again(ctx context.Context, s staging) (report *rerun.Report, learnt *golden.Golden, err error) {
 	var runs []*rerun.Follower
 	var after []func()
 	defer func() {
@@ -133,9 +120,9 @@ func (a *App) again(ctx context.Context, s staging) (report *rerun.Report, learn
 // placeholder replaces the workspace's path in comparisons.
 const placeholder = "<workspace>"
 
-// another returns the App for a rerun: with this App's settings,
+// another returns the Workspace for a rerun: with the settings of this one,
 // but always confined, offline, and with its own state.
-func (a *App) another(ctx context.Context, s staging, f *rerun.Follower, root, home string) (*App, error) {
+func (a *Workspace) another(ctx context.Context, s staging, f *rerun.Follower, root, home string) (*Workspace, error) {
 	env, o := a.Env, a.Options
 	env.Now, env.WrapStore, env.Disk = f.Now, nil, nil
 	o.Mode, o.Script, o.Ephemeral, o.Attended = cmp.Or(o.Mode, f.Mode()), "", false, false
@@ -162,7 +149,7 @@ func (a *App) another(ctx context.Context, s staging, f *rerun.Follower, root, h
 	c.Safety.Sandbox, c.Safety.Network = "require", nil
 	c.Storage.Fsync, c.Provider.ToolMode = "never", "native"
 	b.Store().Records.Store = f.Store(b.Store().Logs)
-	c.Runtime.MaxSteps = s.take.MaxSteps(c.Runtime.MaxSteps)
+	c.Runtime.MaxSteps = s.take.MaxSteps()
 	return b, nil
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // once reruns a take in its own folder, which exists until the functions passed to after have run.
-func (a *App) once(ctx context.Context, s staging, try int, after func(do func())) (*rerun.Follower, error) {
+func (a *Workspace) once(ctx context.Context, s staging, try int, after func(do func())) (*rerun.Follower, error) {
 	stage, err := a.stage()
 	if err != nil {
 		return nil, fmt.Errorf("create a folder for the copy: %w", err)
@@ -76,7 +76,7 @@ func (a *App) once(ctx context.Context, s staging, try int, after func(do func()
 }
 
 // copyHome copies the user's own files for all projects, and the approvals for this project, to the rerun.
-func (a *App) copyHome(take *rerun.Take, home, root string) error {
+func (a *Workspace) copyHome(take *rerun.Take, home, root string) error {
 	if a.Home == "" {
 		return nil
 	}

@@ -17,7 +17,7 @@ const maxReviewed = 64 << 20
 
 // Change returns the diff of a range of commits or, if revisions is empty,
 // of uncommitted changes. It warns about files that git does not track.
-func (a *App) Change(ctx context.Context, revisions string) (diff string, err error) {
+func (a *Workspace) Change(ctx context.Context, revisions string) (diff string, err error) {
 	ws, err := workspace.Open(a.Root)
 	if err != nil {
 		return "", err
@@ -46,7 +46,7 @@ func (a *Session) Shown(diff string) string {
 }
 
 // Reviewed returns a file's current content.
-func (a *App) Reviewed(name string) ([]byte, error) {
+func (a *Workspace) Reviewed(name string) ([]byte, error) {
 	return repofile.Below(a.Root).Read(name, maxReviewed)
 }
 

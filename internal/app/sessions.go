@@ -283,7 +283,7 @@ type Which struct {
 func (w Which) Resumes() bool { return w.Last || w.Resume != "" }
 
 // Open opens a session.
-func (a *App) Open(ctx context.Context, sup *Sessions, w Which, out event.Sink) (*supervisor.Session, error) {
+func (a *Workspace) Open(ctx context.Context, sup *Sessions, w Which, out event.Sink) (*supervisor.Session, error) {
 	if m, _ := a.Modes.Current(); m.Unchecked {
 		a.warn(orchestrator.YoloWarning)
 	}
@@ -322,7 +322,7 @@ func (a *App) Open(ctx context.Context, sup *Sessions, w Which, out event.Sink) 
 
 // Move opens the session to which the user wants to switch: a new
 // one, or an earlier one in its mode. If that fails, nothing changes.
-func (a *App) Move(ctx context.Context, sup *Sessions, to *orchestrator.Next, from string, out event.Sink) (*supervisor.Session, error) {
+func (a *Workspace) Move(ctx context.Context, sup *Sessions, to *orchestrator.Next, from string, out event.Sink) (*supervisor.Session, error) {
 	if to.New {
 		s, err := sup.Start(ctx, to.Session, out)
 		if err != nil {
@@ -373,7 +373,7 @@ func (a *Site) project() string {
 
 // LeftTyping returns the session with an unsent draft, if the
 // draft is newer than the last written session; otherwise "".
-func (a *App) LeftTyping() string {
+func (a *Site) LeftTyping() string {
 	id, when := a.Typed().Unsent(nil)
 	last, err := a.Store().Last()
 	if err != nil || !slices.Contains(a.Store().All(), id) || a.Store().Unused(id) || when.UnixNano() <= a.Store().logged(last) {
@@ -383,19 +383,19 @@ func (a *App) LeftTyping() string {
 }
 
 // Unsent returns the unsent draft of a session, or of one that ended before its first prompt, if wanted.
-func (a *App) Unsent(id string, wanted typed.Wanted) typed.Draft {
+func (a *Site) Unsent(id string, wanted typed.Wanted) typed.Draft {
 	return a.Typed().Draft(id, wanted, a.leftUnasked(), a.Env.Now())
 }
 
 // Sent saves the text sent in a session. An equal draft in an empty session is no longer offered.
-func (a *App) Sent(id, text string) {
+func (a *Site) Sent(id, text string) {
 	_ = a.Typed().Add(text) // a failure must not stop the user
 	left := a.leftUnasked()
 	a.Typed().Forget(text, func(other string) bool { return other != id && left(other) && !a.Store().InUse(other) })
 }
 
 // leftUnasked returns a function that reports whether a session ended before its first prompt.
-func (a *App) leftUnasked() func(id string) bool {
+func (a *Site) leftUnasked() func(id string) bool {
 	known := a.Store().All()
 	return func(id string) bool {
 		return ValidSessionID(id) && (!slices.Contains(known, id) || a.Store().Unused(id))

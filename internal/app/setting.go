@@ -173,7 +173,7 @@ func (a settingsFor) Change(key, value string, unset bool) (said string, err err
 }
 
 // Theme returns the screen's theme: the configured one, or the one chosen since.
-func (a *App) Theme() string {
+func (a *Workspace) Theme() string {
 	if t := a.theme.Load(); t != nil {
 		return *t
 	}

@@ -85,7 +85,7 @@ func (a *Site) Branch(ctx context.Context) (name string, dirty bool) {
 // StatusLine returns the line that your own command (ui.statusline) prints.
 // The command runs outside the workspace, without the keys that commands do
 // not get, and reads other agents' JSON format on standard input.
-func (a *App) StatusLine(ctx context.Context, session, mode string, s Standing) (string, error) {
+func (a *Models) StatusLine(ctx context.Context, session, mode string, s Standing) (string, error) {
 	ctx, stop := context.WithTimeout(ctx, statusTime)
 	defer stop()
 	type object = map[string]any

@@ -56,7 +56,7 @@ type foreignReader struct {
 const maxForeign = 16 << 20
 
 // Foreign reads another agent's settings in the user's home.
-func (a *App) Foreign(agent string) (Foreign, error) {
+func (a *Workspace) Foreign(agent string) (Foreign, error) {
 	read, ok := foreignAgents[agent]
 	if !ok {
 		return Foreign{}, inputf("unknown agent %q: use claude or codex", agent)
@@ -141,7 +141,7 @@ type taken struct {
 func hashOfText(text []byte) string { sum := sha256.Sum256(text); return hex.EncodeToString(sum[:]) }
 
 // TakeOver writes the new entries to the user's own settings.
-func (a *App) TakeOver(f Foreign) (path string, err error) {
+func (a *Workspace) TakeOver(f Foreign) (path string, err error) {
 	if a.Options.Ephemeral {
 		return "", inputf("--no-session-persistence saves nothing")
 	}
@@ -168,7 +168,7 @@ func (a *App) TakeOver(f Foreign) (path string, err error) {
 	return path, nil
 }
 
-func (a *App) taken() (t taken, err error) {
+func (a *Workspace) taken() (t taken, err error) {
 	text, err := repofile.Own(filepath.Join(a.Home, takenFile), maxForeign)
 	if err == nil {
 		err = json.Unmarshal(text, &t)
@@ -177,7 +177,7 @@ func (a *App) taken() (t taken, err error) {
 }
 
 // UndoTakeOver restores the user's earlier settings.
-func (a *App) UndoTakeOver() (path string, err error) {
+func (a *Workspace) UndoTakeOver() (path string, err error) {
 	path = filepath.Join(a.Home, "config.json")
 	was, err := a.taken()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -232,7 +232,7 @@ func (r *foreignReader) set(what, key string, value any, note string) {
 func keyed(key, name string) string { return key + "." + strconv.Quote(name) }
 
 // tellForeign warns about other agents' settings that were not taken over, once for each content.
-func (a *App) tellForeign() {
+func (a *Workspace) tellForeign() {
 	home := a.Env.Getenv("HOME")
 	if home == "" || a.Home == "" || a.Options.Bare || a.Recorded != nil {
 		return
@@ -255,7 +255,7 @@ func (a *App) tellForeign() {
 }
 
 // warnForeign describes in one line what was found, denials first.
-func (a *App) warnForeign(f Foreign) {
+func (a *Workspace) warnForeign(f Foreign) {
 	count := make(map[string]int)
 	for _, one := range f.New() {
 		kind := one.Kind

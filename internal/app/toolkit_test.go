@@ -60,7 +60,7 @@ func (w *workshop) open(script string) *supervisor.Session {
 		w.t.Fatal(err)
 	}
 	env := Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir + ".home"}, Dir: w.dir, Now: time.Now, Exe: exe}
-	o := Options{Script: model, AutoApprove: true, AddDirs: w.added}
+	o := Options{Script: model, AddDirs: w.added, Overrides: Overrides{AutoApprove: true}}
 	settings, err := Load(env, o)
 	if err != nil {
 		w.t.Fatal(err)

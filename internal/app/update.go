@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,9 +12,11 @@ import (
 	"runtime"
 	"time"
 
+	"coder/internal/config"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/host/update"
+	"coder/internal/model/transport"
 )
 
 // updateAddress is the address of newer versions, and updateKey the public key that signs them:
@@ -26,12 +29,27 @@ type Updater struct {
 	source update.Source
 }
 
-// NewUpdater returns the updater for this program.
-func NewUpdater(env Env) Updater {
+// NewUpdater returns the updater for this program. It reaches the releases through provider.proxy, and trusts provider.ca_file.
+// On an error, the updater cannot reach the releases.
+func NewUpdater(env Env, c config.Provider) (Updater, error) {
 	s := env.Releases
 	s.Address, s.Key = cmp.Or(s.Address, updateAddress), cmp.Or(s.Key, updateKey)
-	s.Web = http.DefaultTransport
-	return Updater{By: Installed(env), source: s}
+	u := Updater{By: Installed(env)}
+	ca, proxy, err := network(env, c)
+	if err != nil {
+		return u, err
+	}
+	web := &http.Transport{Proxy: proxy, ForceAttemptHTTP2: true}
+	if ca != nil {
+		pool, err := transport.Authorities(ca)
+		if err != nil {
+			return u, configf("provider.ca_file: %v", err)
+		}
+		web.TLSClientConfig = &tls.Config{RootCAs: pool}
+	}
+	s.Web = web
+	u.source = s
+	return u, nil
 }
 
 // Look asks for the newest release. newer reports whether it is newer than this program.
@@ -58,7 +76,7 @@ const lookEvery = 24 * time.Hour
 
 // NewerVersion returns the newest release, if it is newer than this program. coder
 // checks only if update.check is on, once a day. A failed check finds nothing.
-func (a *App) NewerVersion(ctx context.Context) string {
+func (a *Site) NewerVersion(ctx context.Context) string {
 	if !a.Config.Update.Check || a.Home == "" {
 		return ""
 	}
@@ -71,11 +89,14 @@ func (a *App) NewerVersion(ctx context.Context) string {
 	if err != nil {
 		return "" // otherwise every start would check
 	}
-	r, newer, err := NewUpdater(a.Env).Look(ctx)
-	if err != nil || !newer {
+	u, err := NewUpdater(a.Env, a.Config.Provider)
+	if err != nil {
 		return ""
 	}
-	return r.Version
+	if r, newer, err := u.Look(ctx); err == nil && newer {
+		return r.Version
+	}
+	return ""
 }
 
 // Replaceable returns an error if coder cannot replace this program.

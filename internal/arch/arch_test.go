@@ -50,6 +50,7 @@ var plan = []struct {
 	{"host/repofile", "secret"},
 	{"host/program", "atomicfile repofile"},
 	{"host/update", "atomicfile disk lazy program repofile"},
+	{"host/clipboard", "program"},
 	{"host/workspace", "disk lazy nearest repofile"},
 	{"host/worktree", "atomicfile event jsonx program repofile sanitize"},
 	{"host/shell", "program sanitize"},
@@ -90,7 +91,7 @@ var plan = []struct {
 	{"tool/skill", "display event skills tool"},
 	{"tool/memory", "display notes patch tool workspace"},
 	{"tool/structured", "clip display jsonx tool"},
-	{"tool/mcp", "chat child clip clock display event jsonx lazy program sanitize tool uip"},
+	{"tool/mcp", "atomicfile chat child clip clock display event jsonx lazy program repofile sanitize tool uip"},
 
 	// whether it may
 	{"policy", "chat event tool"}, // an opinion holds what the record has of it
@@ -146,7 +147,7 @@ var plan = []struct {
 	{"agent/orchestrator", "chat clock clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider rulefile secret skills tool toolrun uip usercommand verify"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
 	{"agent/alike", "compact lazy patch"},
-	{"agent/rerun", "alike chat compact event golden lazy mode orchestrator past paths provider secret supervisor tool uip"},
+	{"agent/rerun", "alike bash chat compact event golden lazy mode orchestrator past paths provider secret supervisor tool uip"},
 
 	// what is read of a session
 	{"report/telemetry", "chat event"},
@@ -155,7 +156,7 @@ var plan = []struct {
 	{"report/bundle", "audit event jsonx paths"},
 	{"report/fulltext", "chat display event jsonx uip"},
 	{"report/export", "chat display event frontmatter lazy sanitize secret session uip"},
-	{"report/transcript", "clip"},
+	{"report/transcript", "chat clip event orchestrator repofile secret"},
 	{"report/usage", "chat event"},
 	{"report/review", "jsonx sanitize"},
 	{"report/ship", "atomicfile event jsonx repofile telemetry"},
@@ -181,7 +182,7 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event frontmatter fulltext git ledger mcp mode notes orchestrator outputstyle patch prompt provenance sanitize session skills tool trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bang bash bundle catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate golden hooks hosts inbox jsonl jsonx judge keychain ledger lsp mcp mem memory meter mode nearest notes openai orchestrator outputstyle past patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule rulefile sandbox sanitize scripted seal search secret session shell ship skill skills slash structured subagent supervisor task telemetry textcalls toml tool toolrun transcript transport trust typed uip undo update usage usercommand verify web workspace worktree"},
+	{"app", "anthropic asof atomicfile audit authkey bang bash bundle catalogue chat clipboard codeindex codenav codesearch config confine conversation delegate dialect disk display egress event export failover files frontmatter fulltext gemini git gitindex gitstate golden hooks hosts inbox jsonl jsonx judge keychain ledger lsp mcp mem memory meter mode nearest notes openai orchestrator outputstyle past patch plan plugin policy program prompt provenance provider repofile rerun responses risk rule rulefile sandbox sanitize scripted seal search secret session shell ship skill skills slash structured subagent supervisor task telemetry textcalls toml tool toolrun transcript transport trust typed uip undo update usage usercommand verify web workspace worktree"},
 	{"serve", "app drive event inbox orchestrator sanitize supervisor uip"},
 	{"cli", "acp alike app asof atomicfile audit browser chat clock config confine control dialect display drive event events export fulltext hooks i18n ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain plugin policy program provenance provider repl repofile rerun review rule sanitize scripted serve session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo usage verify worktree"},
 

@@ -41,7 +41,7 @@ type editor struct {
 // edited is one session in an editor.
 type edited struct {
 	headless
-	app   *app.App
+	app   *app.Workspace
 	conn  *acp.Conn
 	face  *acp.Face
 	modes []acp.Mode
@@ -224,7 +224,7 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 }
 
 // newApp builds the program for a session's folder.
-func (e *editor) newApp(id string, p acp.Open) (*app.App, error) {
+func (e *editor) newApp(id string, p acp.Open) (*app.Workspace, error) {
 	if err := e.inv.readTexts(); err != nil {
 		return nil, err
 	}
@@ -323,7 +323,7 @@ func (e *editor) list(ctx context.Context, m acp.Message) (any, error) {
 	if err != nil {
 		return nil, asError(err)
 	}
-	apps := []*app.App{a}
+	apps := []*app.Workspace{a}
 	if p.Dir == "" {
 		apps = nil
 		for _, root := range a.Workspaces() {

@@ -22,7 +22,7 @@ import (
 
 // attached is the draft that stands for a file in a prompt: a marker for a picture, its name for
 // any other.
-func attached(a *app.App, path string) (lineedit.Draft, error) {
+func attached(a *app.Workspace, path string) (lineedit.Draft, error) {
 	name := mention.Ref{Path: path, Quoted: !mention.Plain(path)}.String()
 	picture, err := a.Picture(path)
 	if err != nil {
@@ -38,7 +38,7 @@ func attached(a *app.App, path string) (lineedit.Draft, error) {
 }
 
 // images are the pictures of the command line as the beginning of a prompt.
-func (inv *invocation) images(a *app.App) (all lineedit.Draft, err error) {
+func (inv *invocation) images(a *app.Workspace) (all lineedit.Draft, err error) {
 	var line lineedit.Editor
 	for _, path := range inv.flags.images {
 		if !filepath.IsAbs(path) {
@@ -58,7 +58,7 @@ func (inv *invocation) images(a *app.App) (all lineedit.Draft, err error) {
 }
 
 // typed is what the command line says to begin with.
-func (inv *invocation) typed(a *app.App) (lineedit.Draft, error) {
+func (inv *invocation) typed(a *app.Workspace) (lineedit.Draft, error) {
 	d, err := inv.images(a)
 	if err != nil {
 		return d, err

@@ -13,7 +13,7 @@ import (
 )
 
 // writeBundle writes a session to one file, for another machine.
-func (inv *invocation) writeBundle(ctx context.Context, a *app.App, id string) error {
+func (inv *invocation) writeBundle(ctx context.Context, a *app.Workspace, id string) error {
 	if f, ok := inv.Stdout.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 			return usagef("a bundle is not text: write it to a file, as in coder export %s --format bundle > %s.bundle", id, id)
@@ -27,7 +27,7 @@ func (inv *invocation) writeBundle(ctx context.Context, a *app.App, id string) e
 }
 
 // runImport imports a session from another machine's file.
-func (inv *invocation) runImport(ctx context.Context, a *app.App) error {
+func (inv *invocation) runImport(ctx context.Context, a *app.Workspace) error {
 	name, from := inv.flags.args[0], inv.Stdin
 	if name != "-" {
 		data, err := repofile.Named(name, maxBundleFile)

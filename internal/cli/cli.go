@@ -129,12 +129,12 @@ func (inv *invocation) run(ctx context.Context) error {
 		return inv.complete(ctx, inv.Args[1:])
 	}
 	if isFleet(inv.Args) {
-		inv.load(&flags{Options: app.Options{Lang: asked("lang", inv.Args)}})
+		inv.load(&flags{Options: app.Options{Overrides: app.Overrides{Lang: asked("lang", inv.Args)}}})
 		return inv.runFleet(ctx)
 	}
 	fl, err := parseFlags(inv.Args)
 	if err != nil {
-		inv.load(&flags{Options: app.Options{Lang: asked("lang", inv.Args)}}) // for the language of its error
+		inv.load(&flags{Options: app.Options{Overrides: app.Overrides{Lang: asked("lang", inv.Args)}}}) // for the language of its error
 		return err
 	}
 	if fl.version {
@@ -205,7 +205,7 @@ func asked(flag string, args []string) (value string) {
 }
 
 // newApp builds the program for the workspace.
-func (inv *invocation) newApp(warn func(string)) (*app.App, error) {
+func (inv *invocation) newApp(warn func(string)) (*app.Workspace, error) {
 	if err := cmp.Or(inv.loadErr, inv.readTexts()); err != nil {
 		return nil, err
 	}

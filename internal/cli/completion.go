@@ -51,7 +51,7 @@ const (
 func (inv *invocation) complete(ctx context.Context, words []string) error {
 	line, prefix := splitWords(words)
 	current, before := line[len(line)-1], line[:len(line)-1]
-	inv.load(&flags{Options: app.Options{Lang: asked("lang", before), Provider: asked("provider", before), Profile: asked("profile", before)}})
+	inv.load(&flags{Options: app.Options{Overrides: app.Overrides{Lang: asked("lang", before), Provider: asked("provider", before), Profile: asked("profile", before)}}})
 	print := func(word, about string) {
 		if strings.HasPrefix(word, current) {
 			fmt.Fprintf(inv.Stdout, "%s%s\t%s\n", prefix, word, oneLine(about))

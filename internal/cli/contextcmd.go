@@ -10,7 +10,7 @@ import (
 )
 
 // runContext shows what filled a session's window, and its cost.
-func (inv *invocation) runContext(ctx context.Context, a *app.App) error {
+func (inv *invocation) runContext(ctx context.Context, a *app.Workspace) error {
 	id, err := a.Store().Known(ctx, inv.flags.args[0])
 	if err != nil {
 		return err

@@ -77,7 +77,9 @@ func (inv *invocation) forDemo(dir string, autoApprove bool) *invocation {
 	})
 	demo.Environ = append(kept, set...)
 	demo.load(&flags{
-		Options:      app.Options{Dir: dir, Mode: mode.Build, Model: "script", ConfigFile: inv.flags.ConfigFile, AutoApprove: autoApprove, Lang: inv.flags.Lang, NoColor: inv.flags.NoColor},
+		Options: app.Options{Dir: dir, Mode: mode.Build, Overrides: app.Overrides{
+			Model: "script", ConfigFile: inv.flags.ConfigFile, AutoApprove: autoApprove, Lang: inv.flags.Lang, NoColor: inv.flags.NoColor,
+		}},
 		outputFormat: "text",
 	})
 	return &demo
@@ -86,7 +88,7 @@ func (inv *invocation) forDemo(dir string, autoApprove bool) *invocation {
 // newDemo builds the program for the demo. The script uses the default tool names, called as the API
 // does, and runs the tests itself, so the program need not ask to run them again. The user's "always"
 // grants end with the folder. In a pipe the model does not pause to think.
-func (inv *invocation) newDemo(warn func(string)) (*app.App, error) {
+func (inv *invocation) newDemo(warn func(string)) (*app.Workspace, error) {
 	a, err := inv.newApp(warn)
 	if err != nil {
 		return nil, err
@@ -213,7 +215,7 @@ func (t *terminal) demonstrate(ctx context.Context) (err error) {
 // demoReport shows the result of the demo's turn: the changes, that they can be undone, and the records.
 type demoReport struct {
 	inv     *invocation
-	app     *app.App
+	app     *app.Workspace
 	colours term.Palette
 	width   func() (cols, rows int) // of the terminal; nil: unknown
 	out     event.Sink

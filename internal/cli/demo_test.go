@@ -65,7 +65,7 @@ func playDemo(t *testing.T, env Env, lang string, person uip.Interactor) (answer
 		t.Fatal(err)
 	}
 	env.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-	inv := (&invocation{Env: env, flags: &flags{Options: app.Options{Lang: lang}}}).forDemo(dir, false)
+	inv := (&invocation{Env: env, flags: &flags{Options: app.Options{Overrides: app.Overrides{Lang: lang}}}}).forDemo(dir, false)
 	a, err := inv.newDemo(func(s string) { t.Log(s) })
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestTheDemoAtATerminal(t *testing.T) {
 	go func() { defer close(seen); o.watch(person, []string{"y\r", "y\r", "y\r", "n, enough\r"}) }()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	err = (&invocation{Env: env, flags: &flags{Options: app.Options{NoColor: true}}}).runDemo(ctx)
+	err = (&invocation{Env: env, flags: &flags{Options: app.Options{Overrides: app.Overrides{NoColor: true}}}}).runDemo(ctx)
 	_ = screen.Close()
 	<-seen
 	if err != nil {

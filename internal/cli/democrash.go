@@ -144,7 +144,7 @@ func (d crashDemo) steps() []string {
 // verdict counts the commands that ran and the records.
 func (d crashDemo) verdict(ctx context.Context) error {
 	there := *d.invocation
-	there.load(&flags{Options: app.Options{Dir: d.dir, Lang: d.flags.Lang}, outputFormat: "text"})
+	there.load(&flags{Options: app.Options{Dir: d.dir, Overrides: app.Overrides{Lang: d.flags.Lang}}, outputFormat: "text"})
 	a, err := there.newApp(func(string) {})
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func (inv *invocation) runDoctor(ctx context.Context) (err error) {
 
 // examine checks everything. unread says why the settings cannot be read; a is nil if the program cannot
 // be built without them, and list is nil without a usable folder.
-func (inv *invocation) examine(ctx context.Context) (list []app.Finding, a *app.App, unread error) {
+func (inv *invocation) examine(ctx context.Context) (list []app.Finding, a *app.Workspace, unread error) {
 	unread = cmp.Or(inv.loadErr, inv.readTexts())
 	if inv.settings.Project == "" {
 		return nil, nil, unread

@@ -31,7 +31,7 @@ const lineLimit = 64 << 20
 // everything else goes to stdout.
 type driven struct {
 	inv     *invocation
-	app     *app.App
+	app     *app.Workspace
 	lines   *streamjson.Renderer
 	agents  []string // agents for subtasks, and in about their descriptions
 	about   []string

@@ -69,7 +69,7 @@ const fleetTime = 5 * time.Second
 
 // fleetTasks returns the tasks of the user's fleet, if there is one, as if they were local. It reports
 // errors as warnings. more is passed to ps.
-func (inv *invocation) fleetTasks(ctx context.Context, a *app.App, more ...string) (rows []taskRow) {
+func (inv *invocation) fleetTasks(ctx context.Context, a *app.Workspace, more ...string) (rows []taskRow) {
 	if _, err := os.Stat(filepath.Join(a.Home, "fleet", "fleet.json")); err != nil || a.Home == "" {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (inv *invocation) fleetTasks(ctx context.Context, a *app.App, more ...strin
 }
 
 // respondInFleet sends the fleet the answer to a question of one of its tasks, in any folder.
-func (inv *invocation) respondInFleet(ctx context.Context, a *app.App, id string) error {
+func (inv *invocation) respondInFleet(ctx context.Context, a *app.Workspace, id string) error {
 	for _, row := range inv.fleetTasks(ctx, a) {
 		if !slices.ContainsFunc(row.Open, func(q uip.Request) bool { return q.ID == id || row.ID == id }) {
 			continue

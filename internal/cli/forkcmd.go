@@ -19,7 +19,7 @@ import (
 )
 
 // runFork starts a new session from a record of another one, in its own folder.
-func (inv *invocation) runFork(ctx context.Context, a *app.App) error {
+func (inv *invocation) runFork(ctx context.Context, a *app.Workspace) error {
 	inv.warnOfUnfinished(a)
 	f, err := a.ForkAt(ctx, inv.flags.args[0], uint64(inv.flags.at), inv.flags.session.ID)
 	if err != nil {
@@ -56,7 +56,7 @@ func (inv *invocation) forkLines(f app.Forked) []string {
 }
 
 // warnOfUnfinished lists worktrees that are incomplete because the program ended.
-func (inv *invocation) warnOfUnfinished(a *app.App) {
+func (inv *invocation) warnOfUnfinished(a *app.Workspace) {
 	book, err := a.Worktrees()
 	if err != nil {
 		return
@@ -104,7 +104,7 @@ func (inv *invocation) forkFirst(ctx context.Context) error {
 }
 
 // recordOf returns the record of a message in the stream, by its uuid or by the record's number.
-func recordOf(ctx context.Context, a *app.App, id, message string) (uint64, error) {
+func recordOf(ctx context.Context, a *app.Workspace, id, message string) (uint64, error) {
 	if n, err := strconv.ParseUint(message, 10, 32); err == nil && n > 0 {
 		return n, nil
 	}
@@ -123,7 +123,7 @@ func recordOf(ctx context.Context, a *app.App, id, message string) (uint64, erro
 var worktreeVerbs = []string{"list", "remove"}
 
 // runWorktree lists the worktrees of forks, or removes one.
-func (inv *invocation) runWorktree(ctx context.Context, a *app.App) error {
+func (inv *invocation) runWorktree(ctx context.Context, a *app.Workspace) error {
 	book, err := a.Worktrees()
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func stateOf(e worktree.Entry) string {
 }
 
 // removeWorktree removes a worktree with its session. A used worktree is removed only with force.
-func (inv *invocation) removeWorktree(ctx context.Context, a *app.App, book worktree.Book, name string) error {
+func (inv *invocation) removeWorktree(ctx context.Context, a *app.Workspace, book worktree.Book, name string) error {
 	e, err := book.Find(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return inputf("Unknown worktree %s. coder worktree list shows them.", oneLine(name))

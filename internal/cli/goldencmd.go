@@ -18,7 +18,7 @@ import (
 var goldenVerbs = []string{"save", "run", "list"}
 
 // runGolden saves sessions as tests, and runs them.
-func (inv *invocation) runGolden(ctx context.Context, a *app.App) error {
+func (inv *invocation) runGolden(ctx context.Context, a *app.Workspace) error {
 	args := inv.flags.args
 	switch verb, rest := args[0], args[1:]; {
 	case verb == "save" && len(rest) == 2:
@@ -40,7 +40,7 @@ func (inv *invocation) runGolden(ctx context.Context, a *app.App) error {
 	return usagef("coder golden needs a subcommand: save, run or list")
 }
 
-func (inv *invocation) saveGolden(ctx context.Context, a *app.App, session, name string) error {
+func (inv *invocation) saveGolden(ctx context.Context, a *app.Workspace, session, name string) error {
 	if !app.ValidSessionID(filepath.Base(name)) {
 		return usagef("%q is not a valid name for a golden session (letters, digits, dot, dash and underscore), nor a path to one", name)
 	}
@@ -89,7 +89,7 @@ type goldenResult struct {
 	Error  string        `json:"error,omitempty"` // why it could not run
 }
 
-func (inv *invocation) runGoldens(ctx context.Context, a *app.App, names []string) error {
+func (inv *invocation) runGoldens(ctx context.Context, a *app.Workspace, names []string) error {
 	if len(names) == 0 {
 		if names = a.Goldens(); len(names) == 0 {
 			return inputf("no golden sessions in %s; coder golden save creates one", a.GoldenDir())

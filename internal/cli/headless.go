@@ -82,7 +82,7 @@ type headless struct {
 }
 
 // withSession opens the requested session, runs work, and always closes the session in use at the end.
-func (inv *invocation) withSession(ctx context.Context, a *app.App, out *output, work func(*headless) error) error {
+func (inv *invocation) withSession(ctx context.Context, a *app.Workspace, out *output, work func(*headless) error) error {
 	s := &headless{out: out}
 	o := serve.Options{Which: inv.flags.session, Person: uip.Nobody, Said: inv.warn}
 	switch inv.flags.onAsk {
@@ -105,7 +105,7 @@ func (inv *invocation) withSession(ctx context.Context, a *app.App, out *output,
 }
 
 // open opens a session that out shows.
-func (inv *invocation) open(ctx context.Context, a *app.App, s *headless, o serve.Options) (err error) {
+func (inv *invocation) open(ctx context.Context, a *app.Workspace, s *headless, o serve.Options) (err error) {
 	o.Sink = s.out
 	if s.Host, err = serve.Open(ctx, a, o); err == nil {
 		inv.exit.opened()

@@ -87,7 +87,7 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 
 // mcpLogin logs in to a server with the user's browser, on any machine: the address that it ends at may
 // be typed in here.
-func (inv *invocation) mcpLogin(ctx context.Context, a *app.App, name string) error {
+func (inv *invocation) mcpLogin(ctx context.Context, a *app.Workspace, name string) error {
 	reading, stop := context.WithCancel(ctx)
 	pasted := make(chan string)
 	var reader sync.WaitGroup
@@ -126,7 +126,7 @@ func (inv *invocation) mcpScope() string {
 }
 
 // mcpAdd adds a server with the arguments of other programs.
-func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
+func (inv *invocation) mcpAdd(a *app.Workspace, name string, line []string) error {
 	if clean := mcp.Clean(name); clean != name {
 		return inputf("%q is not a valid MCP server name: use letters, digits, - and _", oneLine(name))
 	}
@@ -189,7 +189,7 @@ func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
 }
 
 // mcpList lists the servers without starting any.
-func (inv *invocation) mcpList(a *app.App) error {
+func (inv *invocation) mcpList(a *app.Workspace) error {
 	all := slices.Concat(a.MCPStatus(), a.MCPLeftOut())
 	if inv.flags.json {
 		return inv.printJSON(mcpRows(all))
@@ -226,7 +226,7 @@ func (inv *invocation) mcpGet(s mcp.Server) error {
 }
 
 // mcpTest starts servers, lists what they have, and fails if one is unavailable.
-func (inv *invocation) mcpTest(ctx context.Context, a *app.App, servers []mcp.Server) error {
+func (inv *invocation) mcpTest(ctx context.Context, a *app.Workspace, servers []mcp.Server) error {
 	var all []mcp.Status
 	failed := 0
 	for _, s := range servers {

@@ -27,7 +27,7 @@ var unserved = []tool.Class{
 
 // runMCPServe offers this program's tools to another agent over standard streams. All calls belong to
 // one session.
-func (inv *invocation) runMCPServe(ctx context.Context, a *app.App) error {
+func (inv *invocation) runMCPServe(ctx context.Context, a *app.Workspace) error {
 	h, err := serve.Open(ctx, a, serve.Options{Which: inv.flags.session, Person: mcp.Client})
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 )
 
 // runModels lists the available models by endpoint.
-func (inv *invocation) runModels(ctx context.Context, a *app.App) error {
+func (inv *invocation) runModels(ctx context.Context, a *app.Workspace) error {
 	endpoints := a.Endpoints(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -43,7 +43,7 @@ type output struct {
 	local  display.Blocks // the last output of coder's own
 }
 
-func (inv *invocation) newOutput(a *app.App) *output {
+func (inv *invocation) newOutput(a *app.Workspace) *output {
 	fl := inv.flags
 	o := &output{inv: inv}
 	if fl.Schema != nil {
@@ -75,7 +75,7 @@ func (inv *invocation) eventStream() event.Sink {
 
 // newLines returns the face of a run whose output is read as it comes, like a terminal's, but not by a
 // terminal.
-func (inv *invocation) newLines(a *app.App) (*output, *term.Renderer) {
+func (inv *invocation) newLines(a *app.Workspace) (*output, *term.Renderer) {
 	o := &output{inv: inv, silent: true}
 	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Words: inv.words, Now: inv.Now, ASCII: inv.ascii()})
 	o.Sink = event.Tee(event.SinkFunc(o.count), face)

@@ -52,7 +52,7 @@ func (inv *invocation) runPlugin(ctx context.Context) error {
 }
 
 // pluginAdd finds a plugin and adds it if the person wants that.
-func (inv *invocation) pluginAdd(ctx context.Context, a *app.App, named string) (err error) {
+func (inv *invocation) pluginAdd(ctx context.Context, a *app.Workspace, named string) (err error) {
 	dir, from, err := a.FindPlugin(ctx, named)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (inv *invocation) pluginAdd(ctx context.Context, a *app.App, named string) 
 }
 
 // pluginAgree shows all that a plugin brings, and adds it if the person wants that.
-func (inv *invocation) pluginAgree(ctx context.Context, a *app.App, dir, named string, from plugin.Origin) error {
+func (inv *invocation) pluginAgree(ctx context.Context, a *app.Workspace, dir, named string, from plugin.Origin) error {
 	book := a.PluginBook()
 	p, held, err := book.Look(dir)
 	var c app.PluginContents
@@ -198,7 +198,7 @@ type pluginRun struct {
 }
 
 // pluginList lists the plugins with their status.
-func (inv *invocation) pluginList(a *app.App) error {
+func (inv *invocation) pluginList(a *app.Workspace) error {
 	added, err := a.PluginBook().Load()
 	if err != nil {
 		return inputf("%v", err)
@@ -249,7 +249,7 @@ func (r *pluginRow) take(c app.PluginContents) {
 }
 
 // pluginRemove forgets a plugin. What was fetched for it goes.
-func (inv *invocation) pluginRemove(a *app.App, name string) error {
+func (inv *invocation) pluginRemove(a *app.Workspace, name string) error {
 	added, _ := a.PluginBook().Load() // what is wrong with it is no matter now
 	i := slices.IndexFunc(added, func(p plugin.Added) bool { return strings.EqualFold(p.Name, name) })
 	if err := a.PluginBook().Remove(name); err != nil {
@@ -265,7 +265,7 @@ func (inv *invocation) pluginRemove(a *app.App, name string) error {
 }
 
 // pluginUpdate fetches plugins again, shows the difference, and uses it if the person wants that.
-func (inv *invocation) pluginUpdate(ctx context.Context, a *app.App, name string) error {
+func (inv *invocation) pluginUpdate(ctx context.Context, a *app.Workspace, name string) error {
 	added, err := a.PluginBook().Load()
 	if err != nil {
 		return inputf("%v", err)
@@ -303,7 +303,7 @@ func (inv *invocation) pluginUpdate(ctx context.Context, a *app.App, name string
 }
 
 // pluginMarket adds, lists and searches marketplaces.
-func (inv *invocation) pluginMarket(ctx context.Context, a *app.App, args []string) error {
+func (inv *invocation) pluginMarket(ctx context.Context, a *app.Workspace, args []string) error {
 	if len(args) == 2 && args[0] == "add" {
 		name, offers, err := a.AddMarket(ctx, args[1])
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // runPolicy shows how the current rules decide about commands, or about past calls.
-func (inv *invocation) runPolicy(ctx context.Context, a *app.App) error {
+func (inv *invocation) runPolicy(ctx context.Context, a *app.Workspace) error {
 	fl := inv.flags
 	what, rest := fl.args[0], fl.args[1:]
 	switch {
@@ -52,7 +52,7 @@ func (inv *invocation) runPolicy(ctx context.Context, a *app.App) error {
 }
 
 // policyList lists the grants in this project and its sessions, with time and reason.
-func (inv *invocation) policyList(a *app.App) error {
+func (inv *invocation) policyList(a *app.Workspace) error {
 	m, err := a.Memory()
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ type verdictOn struct {
 	Withheld []string `json:"withheld,omitempty"` // variables hidden from commands
 }
 
-func (inv *invocation) policyCheck(ctx context.Context, a *app.App, command string) error {
+func (inv *invocation) policyCheck(ctx context.Context, a *app.Workspace, command string) error {
 	j, c, done, err := a.Judge()
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ type retrials struct {
 }
 
 // policyTest judges every recorded call again with the current rules.
-func (inv *invocation) policyTest(ctx context.Context, a *app.App) error {
+func (inv *invocation) policyTest(ctx context.Context, a *app.Workspace) error {
 	j, _, done, err := a.Judge()
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 )
 
 // runReplay replays a session, or reruns it to compare the results.
-func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
+func (inv *invocation) runReplay(ctx context.Context, a *app.Workspace) error {
 	fl := inv.flags
 	switch {
 	case fl.verify && (fl.step || fl.speed > 0):
@@ -55,7 +55,7 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 }
 
 // verify reruns a session and reports the result.
-func (inv *invocation) verify(ctx context.Context, a *app.App, id string, records []event.Record, n int) error {
+func (inv *invocation) verify(ctx context.Context, a *app.Workspace, id string, records []event.Record, n int) error {
 	report, err := a.Verify(ctx, id, records, n)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ var rerunWords = map[string]string{
 }
 
 // play shows a session's records as they were shown, from the records alone.
-func (inv *invocation) play(ctx context.Context, a *app.App, id string, records []event.Record) error {
+func (inv *invocation) play(ctx context.Context, a *app.Workspace, id string, records []event.Record) error {
 	_, _, person := inv.Terminal()
 	if inv.flags.step && !person {
 		return usagef("--step waits for Enter, so it needs a terminal")

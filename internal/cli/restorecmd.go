@@ -13,7 +13,7 @@ import (
 
 // runRestore restores a session's files to a record, or shows what that would change. It is the
 // session's /restore, without a model.
-func (inv *invocation) runRestore(ctx context.Context, a *app.App) error {
+func (inv *invocation) runRestore(ctx context.Context, a *app.Workspace) error {
 	fl := inv.flags
 	id, err := a.Store().Known(ctx, fl.args[0])
 	if err != nil {

@@ -38,7 +38,7 @@ func (inv *invocation) runReview(ctx context.Context) error {
 }
 
 // review reads the change, has it reviewed and writes the report.
-func (inv *invocation) review(ctx context.Context, a *app.App, s *headless) error {
+func (inv *invocation) review(ctx context.Context, a *app.Workspace, s *headless) error {
 	diff, err := inv.readChange(ctx, a)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (inv *invocation) review(ctx context.Context, a *app.App, s *headless) erro
 }
 
 // readChange returns the diff that the arguments name.
-func (inv *invocation) readChange(ctx context.Context, a *app.App) (diff string, err error) {
+func (inv *invocation) readChange(ctx context.Context, a *app.Workspace) (diff string, err error) {
 	revisions := strings.Join(inv.flags.args, " ")
 	if revisions == "-" || revisions == "" && inv.Piped() {
 		diff, err = inv.input.Rest(ctx, promptLimit)

@@ -22,7 +22,7 @@ import (
 var sessionVerbs = []string{"rename", "tag", "archive", "unarchive", "delete", "search"}
 
 // runSessions lists the sessions, or changes their titles and tags.
-func (inv *invocation) runSessions(ctx context.Context, a *app.App) error {
+func (inv *invocation) runSessions(ctx context.Context, a *app.Workspace) error {
 	if agent := inv.flags.agent; agent != "" {
 		return inv.foreignSessions(a, agent)
 	}
@@ -56,7 +56,7 @@ func (inv *invocation) runSessions(ctx context.Context, a *app.App) error {
 }
 
 // foreignSessions lists the sessions of another agent, or those with certain words.
-func (inv *invocation) foreignSessions(a *app.App, agent string) error {
+func (inv *invocation) foreignSessions(a *app.Workspace, agent string) error {
 	args := inv.flags.args
 	if len(args) > 0 && args[0] != "search" {
 		return usagef("sessions of another agent are only read: coder sessions [search WORDS] --from %s", agent)
@@ -81,7 +81,7 @@ func (inv *invocation) foreignSessions(a *app.App, agent string) error {
 }
 
 // changeSessions renames, tags, archives or deletes sessions.
-func (inv *invocation) changeSessions(ctx context.Context, a *app.App, verb string, args []string) error {
+func (inv *invocation) changeSessions(ctx context.Context, a *app.Workspace, verb string, args []string) error {
 	if len(args) == 0 {
 		return usagef("coder sessions %s needs a session id; coder sessions lists the sessions", verb)
 	}
@@ -126,7 +126,7 @@ func (inv *invocation) changeSessions(ctx context.Context, a *app.App, verb stri
 }
 
 // deleteSessions shows what is deleted with sessions and deletes them if you agree.
-func (inv *invocation) deleteSessions(ctx context.Context, a *app.App, ids []string) error {
+func (inv *invocation) deleteSessions(ctx context.Context, a *app.Workspace, ids []string) error {
 	store := a.Store()
 	heads, err := store.AllHeads(ctx)
 	if err != nil {
@@ -170,7 +170,7 @@ func (inv *invocation) deleteSessions(ctx context.Context, a *app.App, ids []str
 }
 
 // runExport prints a session.
-func (inv *invocation) runExport(ctx context.Context, a *app.App) error {
+func (inv *invocation) runExport(ctx context.Context, a *app.Workspace) error {
 	id, err := a.Store().Known(ctx, inv.flags.args[0])
 	if errors.Is(err, session.ErrNotFound) {
 		if f, found, err := a.Foreigner(inv.flags.args[0]); err != nil || found {
@@ -193,7 +193,7 @@ func (inv *invocation) runExport(ctx context.Context, a *app.App) error {
 }
 
 // runAudit shows a session's effects on the world, or verifies that its records were not tampered with.
-func (inv *invocation) runAudit(ctx context.Context, a *app.App) error {
+func (inv *invocation) runAudit(ctx context.Context, a *app.Workspace) error {
 	what, args := "show", inv.flags.args
 	if len(args) == 1 && args[0] == "ship" {
 		return inv.shipAudit(ctx, a)
@@ -218,7 +218,7 @@ func (inv *invocation) runAudit(ctx context.Context, a *app.App) error {
 }
 
 // shipAudit sends what the audit logs have that was not sent before.
-func (inv *invocation) shipAudit(ctx context.Context, a *app.App) error {
+func (inv *invocation) shipAudit(ctx context.Context, a *app.Workspace) error {
 	if inv.flags.to == "" {
 		return usagef("coder audit ship needs a receiver: --to FILE, --to syslog or --to otlp")
 	}

@@ -21,7 +21,7 @@ import (
 // it.
 type setup struct {
 	*console
-	app *app.App
+	app *app.Workspace
 	ask bool // a user answers
 
 	use           *app.Endpoint // the configured endpoint, which lacks a model; nil: none
@@ -39,7 +39,7 @@ var errNotWritten = &exitError{code: ExitInput, text: "nothing was written"}
 const maxKey = 16 << 10
 
 // runSetup connects the program to a model, with questions at a terminal and without in a pipe.
-func (inv *invocation) runSetup(ctx context.Context, a *app.App) error {
+func (inv *invocation) runSetup(ctx context.Context, a *app.Workspace) error {
 	fl := inv.flags
 	switch {
 	case fl.undo:

@@ -23,7 +23,7 @@ import (
 )
 
 // runShow shows a session as of one of its records, or the content of a file then.
-func (inv *invocation) runShow(ctx context.Context, a *app.App) error {
+func (inv *invocation) runShow(ctx context.Context, a *app.Workspace) error {
 	id, err := a.Store().Known(ctx, inv.flags.args[0])
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (inv *invocation) runShow(ctx context.Context, a *app.App) error {
 }
 
 // runDiff shows how a session's files changed between two of its records.
-func (inv *invocation) runDiff(ctx context.Context, a *app.App) error {
+func (inv *invocation) runDiff(ctx context.Context, a *app.Workspace) error {
 	from, to, ok := strings.Cut(inv.flags.args[1], "..")
 	first, err1 := strconv.ParseUint(cmp.Or(from, "0"), 10, 32)
 	last, err2 := strconv.ParseUint(cmp.Or(to, "0"), 10, 32)

@@ -35,7 +35,7 @@ func subcommands() []subcommand {
 	}
 	// inWorkspace wraps a subcommand that works on the workspace. Called without its required arguments, it
 	// says what it needs.
-	inWorkspace := func(needs string, run func(*invocation, context.Context, *app.App) error) func(*invocation, context.Context) error {
+	inWorkspace := func(needs string, run func(*invocation, context.Context, *app.Workspace) error) func(*invocation, context.Context) error {
 		return func(inv *invocation, ctx context.Context) error {
 			if needs != "" && len(inv.flags.args) == 0 {
 				return usagef("%s", needs)

@@ -11,7 +11,7 @@ import (
 )
 
 // takeOver shows what another agent's settings become here, and writes it after a yes.
-func (inv *invocation) takeOver(ctx context.Context, a *app.App, agent string) error {
+func (inv *invocation) takeOver(ctx context.Context, a *app.Workspace, agent string) error {
 	found, err := a.Foreign(agent)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func foundTable(f app.Foreign) display.Table {
 }
 
 // undoTakeOver makes the person's settings what they were before.
-func (inv *invocation) undoTakeOver(a *app.App) error {
+func (inv *invocation) undoTakeOver(a *app.Workspace) error {
 	path, err := a.UndoTakeOver()
 	if err != nil {
 		return err

@@ -192,7 +192,7 @@ func optionIDs(q uip.Request) (ids []string) {
 }
 
 // runRespond answers an open question, and continues its task.
-func (inv *invocation) runRespond(ctx context.Context, a *app.App) error {
+func (inv *invocation) runRespond(ctx context.Context, a *app.Workspace) error {
 	fl := inv.flags
 	fl.outputFormat, fl.inputFormat = "text", "text"
 	in, session, q, err := inv.findQuestion(ctx, a, fl.args[0])
@@ -215,7 +215,7 @@ func (inv *invocation) runRespond(ctx context.Context, a *app.App) error {
 }
 
 // findQuestion finds the open question id, here or in the folder of a process that waits for its answer.
-func (inv *invocation) findQuestion(ctx context.Context, a *app.App, id string) (in *app.App, session string, q uip.Request, err error) {
+func (inv *invocation) findQuestion(ctx context.Context, a *app.Workspace, id string) (in *app.Workspace, session string, q uip.Request, err error) {
 	var closed error
 	rows := inv.allTasks(ctx, a.Store(), func(a uip.Response) {
 		if a.ID == id {
@@ -250,7 +250,7 @@ func (inv *invocation) findQuestion(ctx context.Context, a *app.App, id string) 
 
 // answer records the flags' answer to q: through the process that asked, if it is still running,
 // otherwise here.
-func (inv *invocation) answer(ctx context.Context, a *app.App, session string, q uip.Request) error {
+func (inv *invocation) answer(ctx context.Context, a *app.Workspace, session string, q uip.Request) error {
 	fl := inv.flags
 	answer := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: orchestrator.ActorUser, Option: fl.option, Input: fl.input, Comment: fl.comment}
 	for _, part := range fl.answers {

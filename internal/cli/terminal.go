@@ -34,7 +34,7 @@ import (
 // terminal is the program at a terminal.
 type terminal struct {
 	inv     *invocation
-	app     *app.App
+	app     *app.Workspace
 	in, out *os.File
 	input   *stdio.Reader // lines typed at the terminal in its usual mode
 	printer io.Writer     // writes to the terminal

@@ -10,7 +10,8 @@ import (
 // runUpdate looks for a newer version. It replaces a program installed from an archive, and shows how to
 // update any other installation.
 func (inv *invocation) runUpdate(ctx context.Context) error {
-	fl, words, u := inv.flags, inv.words, app.NewUpdater(inv.Env.Env)
+	fl, words := inv.flags, inv.words
+	u, unreachable := app.NewUpdater(inv.Env.Env, inv.settings.Config.Provider)
 	if fl.rollback {
 		version, err := u.Rollback(ctx)
 		if err != nil {
@@ -21,6 +22,9 @@ func (inv *invocation) runUpdate(ctx context.Context) error {
 	how := oneLine(u.By.Update())
 	if how != "" && !fl.check {
 		return inv.tell(words.T("program: %s", oneLine(u.By.Path)), "    "+how, words.T("Nothing was changed: update coder the way you installed it."))
+	}
+	if unreachable != nil {
+		return unreachable
 	}
 	newest, newer, err := u.Look(ctx)
 	switch {

@@ -7,13 +7,17 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +27,14 @@ import (
 
 // released sets where releases are: a server with one of this version, signed.
 func released(t *testing.T, env *Env, version string) {
+	t.Helper()
+	server := httptest.NewServer(signed(t, env, version))
+	t.Cleanup(server.Close)
+	env.Releases.Address = server.URL
+}
+
+// signed serves a release that is signed with a new key, and gives env this key.
+func signed(t *testing.T, env *Env, version string) http.Handler {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(nil)
 	var packed bytes.Buffer
@@ -37,9 +49,8 @@ func released(t *testing.T, env *Env, version string) {
 	name := "coder_" + version + "_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz"
 	sums := fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(packed.Bytes()), name)
 	files := map[string][]byte{"/" + name: packed.Bytes(), "/SHA256SUMS": sums, "/SHA256SUMS.sig": []byte(base64.StdEncoding.EncodeToString(ed25519.Sign(private, sums)))}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(files[r.URL.Path]) }))
-	t.Cleanup(server.Close)
-	env.Releases.Address, env.Releases.Key = server.URL, base64.StdEncoding.EncodeToString(public)
+	env.Releases.Key = base64.StdEncoding.EncodeToString(public)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(files[r.URL.Path]) })
 }
 
 // updating runs coder update as version 1.2.3, which was installed in a way at env.Exe.
@@ -100,6 +111,43 @@ func TestUpdateReplacesOnlyWhatCameInAnArchive(t *testing.T) {
 		answers(t, env, run("--check"), "0 coder 1.2.4 is available", "1.2.3")
 		answers(t, env, run("--rollback"), "1 …does not know how…", "1.2.3")
 	}
+}
+
+func TestUpdateUsesTheProxyAndTheAuthoritiesOfTheSettings(t *testing.T) {
+	env, run := updating(t, "archive")
+	server := httptest.NewTLSServer(signed(t, env, "1.2.4"))
+	t.Cleanup(server.Close)
+	env.Releases.Address = "https://example.com" // the name in the server's certificate
+	var asked string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Method + " " + r.Host
+		there, err := net.Dial("tcp", server.Listener.Addr().String())
+		here, _, wrong := http.NewResponseController(w).Hijack()
+		if errors.Join(err, wrong) != nil {
+			t.Error(err, wrong)
+			return
+		}
+		_, _ = io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() { _, _ = io.Copy(there, here); _ = there.Close() }()
+		_, _ = io.Copy(here, there)
+		_ = here.Close()
+	}))
+	t.Cleanup(proxy.Close)
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(authority, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	through := []string{"-s", "provider.proxy=" + proxy.URL}
+	answers(t, env, run(through...), "1 …certificate…", "1.2.3")
+	through = append(through, "-s", "provider.ca_file="+authority)
+	answers(t, env, run(through...), "0 …Updated coder 1.2.3 to 1.2.4.", "1.2.4")
+	if asked != "CONNECT example.com:443" {
+		t.Errorf("the proxy was asked for %q", asked)
+	}
+	broken := append(slices.Clone(through[:2]), "-s", "provider.ca_file=/nowhere")
+	answers(t, env, run(broken...), "provider.ca_file: …", "1.2.4")
+	answers(t, env, run(append(broken, "--rollback")...), "0 Restored coder 1.2.3.", "1.2.3")
 }
 
 func TestUpdateGoesToNoOlderVersion(t *testing.T) {

@@ -32,7 +32,7 @@ const followTime = 150 * time.Millisecond
 
 // runWatch follows a session of another process by its logs alone: it claims nothing, writes nothing and
 // answers nothing. It ends when no process holds the session any more.
-func (inv *invocation) runWatch(ctx context.Context, a *app.App) error {
+func (inv *invocation) runWatch(ctx context.Context, a *app.Workspace) error {
 	fl := inv.flags
 	store := a.Store()
 	id := strings.Join(fl.args, "")

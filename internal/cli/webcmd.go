@@ -40,7 +40,7 @@ import (
 // web is the program behind the pages in a browser.
 type web struct {
 	inv   *invocation
-	own   *app.App // for the folder of the call
+	own   *app.Workspace // for the folder of the call
 	pages *browser.Server
 	life  context.Context // ends with the program
 	work  sync.WaitGroup
@@ -48,12 +48,12 @@ type web struct {
 	opening sync.Mutex // held while a session is opened
 
 	mu     sync.Mutex // guards the fields below
-	rooms  map[string]*app.App
+	rooms  map[string]*app.Workspace
 	hosted map[browser.Place]*hosted
 }
 
 // runWeb serves sessions to a browser until told to stop.
-func (inv *invocation) runWeb(ctx context.Context, a *app.App) error {
+func (inv *invocation) runWeb(ctx context.Context, a *app.Workspace) error {
 	fl := inv.flags
 	fl.Attended, fl.NoYolo = true, !fl.mayBypass
 	if fl.Ephemeral || a.Home == "" {
@@ -63,7 +63,7 @@ func (inv *invocation) runWeb(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	w := &web{inv: inv, own: a, life: ctx, rooms: map[string]*app.App{a.Root: a}, hosted: make(map[browser.Place]*hosted)}
+	w := &web{inv: inv, own: a, life: ctx, rooms: map[string]*app.Workspace{a.Root: a}, hosted: make(map[browser.Place]*hosted)}
 	o := browser.Options{
 		Program: w.program(), Secure: cert != nil, Lang: i18n.Choose(cmp.Or(fl.Lang, inv.settings.Config.UI.Lang), inv.Getenv),
 		Key:   browser.Key{Token: chance(), Cookie: chance(), Form: chance(), Place: chance()[:16]},
@@ -176,7 +176,7 @@ func (w *web) projects() []string {
 }
 
 // room returns the program for a project, to read its records.
-func (w *web) room(root string) (*app.App, error) {
+func (w *web) room(root string) (*app.Workspace, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if a := w.rooms[root]; a != nil {
@@ -190,7 +190,7 @@ func (w *web) room(root string) (*app.App, error) {
 }
 
 // appIn builds the program for another folder, in mode unless that is empty.
-func (inv *invocation) appIn(root, mode string, warn func(string)) (*app.App, error) {
+func (inv *invocation) appIn(root, mode string, warn func(string)) (*app.Workspace, error) {
 	o := inv.flags.Options
 	o.Dir, o.Mode = root, cmp.Or(mode, o.Mode)
 	settings, err := app.Load(inv.Env.Env, o)

@@ -194,7 +194,7 @@ func (w *web) say(ctx context.Context, p browser.Place, prompt string) error {
 }
 
 // elsewhere returns the program for a session that another process holds; nil if none does.
-func (w *web) elsewhere(p browser.Place) (*app.App, error) {
+func (w *web) elsewhere(p browser.Place) (*app.Workspace, error) {
 	if w.find(p) != nil || w.pulse(p).Holder == "" {
 		return nil, nil
 	}

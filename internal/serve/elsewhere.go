@@ -36,7 +36,7 @@ func (r Refusal) Error() string { return string(r) }
 
 // HandOver sends the answer to q to the process that holds the session. The error is [ErrElsewhere]
 // if it counted there. If that process ends first, nil means that the answer is recorded here.
-func HandOver(ctx context.Context, a *app.App, session string, q uip.Request, answer uip.Response) error {
+func HandOver(ctx context.Context, a *app.Workspace, session string, q uip.Request, answer uip.Response) error {
 	from := fmt.Sprintf("coder respond, process %d", os.Getpid())
 	if answer.Via != "" {
 		from = fmt.Sprintf("coder web, process %d", os.Getpid())
@@ -121,7 +121,7 @@ type Listener struct {
 }
 
 // Listen starts to receive messages for a session, unless l already does.
-func (l *Listener) Listen(a *app.App, session string, to ...string) {
+func (l *Listener) Listen(a *app.Workspace, session string, to ...string) {
 	if l.session == session || a.Options.Ephemeral || a.Home == "" {
 		return
 	}
@@ -181,13 +181,13 @@ func (h *Host) Stoppable(ctx context.Context, say func(string)) (turn context.Co
 }
 
 // Listens reports whether the process that runs a session accepts messages.
-func Listens(a *app.App, session, what string) bool {
+func Listens(a *app.Workspace, session, what string) bool {
 	_, ok := a.Store().Remote().Where(slotOf(a.Root, session, what).ID)
 	return ok
 }
 
 // Tell sends a message or a stop to the process that runs a session.
-func Tell(ctx context.Context, a *app.App, session, what, words string) error {
+func Tell(ctx context.Context, a *app.Workspace, session, what, words string) error {
 	q := slotOf(a.Root, session, what)
 	said := uip.Response{ID: q.ID, Input: words, Author: event.ActorUser, Via: "web"}
 	letter, err := a.Store().Remote().Post(inbox.Place{Root: a.Root, Session: session}, q, said, fmt.Sprintf("coder web, process %d", os.Getpid()), app.NewID("a"))

@@ -34,7 +34,7 @@ type Options struct {
 // another session, which is then the open one. Use [Open], and close it after use.
 type Host struct {
 	*drive.Queue
-	App       *app.App
+	App       *app.Workspace
 	Questions *Questions
 
 	sup  *app.Sessions
@@ -46,7 +46,7 @@ type Host struct {
 }
 
 // Open opens a session in a workspace.
-func Open(ctx context.Context, a *app.App, o Options) (*Host, error) {
+func Open(ctx context.Context, a *app.Workspace, o Options) (*Host, error) {
 	h := &Host{Queue: drive.NewQueue(), App: a, sink: o.Sink}
 	if h.sink == nil {
 		h.sink = event.Discard

@@ -18,7 +18,7 @@ import (
 // Questions holds a session's open question. The face, a page, a line from a
 // program, or another process of the user may answer it: the first answer counts.
 type Questions struct {
-	app   *app.App
+	app   *app.Workspace
 	id    func() string  // the session's
 	here  uip.Interactor // nil: no face
 	said  func(text string)

@@ -21,7 +21,7 @@ import (
 )
 
 // room is a workspace with a model that says what a script tells it.
-func room(t *testing.T, script string) *app.App {
+func room(t *testing.T, script string) *app.Workspace {
 	t.Helper()
 	top := t.TempDir()
 	dir, model := filepath.Join(top, "w"), filepath.Join(top, "model")
@@ -42,7 +42,7 @@ func room(t *testing.T, script string) *app.App {
 	return a
 }
 
-func open(t *testing.T, a *app.App, o serve.Options) *serve.Host {
+func open(t *testing.T, a *app.Workspace, o serve.Options) *serve.Host {
 	t.Helper()
 	h, err := serve.Open(t.Context(), a, o)
 	if err != nil {

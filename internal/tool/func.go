@@ -62,6 +62,12 @@ func (f Func[In]) Prepare(ctx context.Context, args json.RawMessage) (Call, erro
 	return c, nil
 }
 
+// Arguments decodes the arguments of a call that is on record.
+func Arguments[In any](args json.RawMessage) (in In, err error) {
+	err = argumentsOf(reflect.TypeFor[In]()).decode(args, &in)
+	return in, err
+}
+
 // planError is the error of a call that cannot be planned, with the call's title.
 type planError struct {
 	title string

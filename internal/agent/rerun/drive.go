@@ -106,7 +106,7 @@ func (f *Follower) input(r event.Record, resumed bool) (input, error) {
 	if resumed && f.open && !f.abandoned() {
 		return goOn, nil
 	}
-	if e, ok := r.Event.(event.ModeChanged); ok && !typed(f.left[main], 1) {
+	if e, ok := r.Event.(event.ModeChanged); ok && !typed(f.left[main]) {
 		return func(ctx context.Context, s *supervisor.Session) error {
 			return s.SwitchMode(ctx, e.Mode, event.Discard)
 		}, nil

@@ -183,12 +183,12 @@ func TestChangesOfJobsAreNoticedAfterAnyCall(t *testing.T) {
 		was, is   []event.Record
 		different uint64
 	}{
-		"a call later":           {`{"background":true}`, list(`{"background":true}`, made, nil), list(`{"background":true}`, nil, made), 0},
-		"only in its own call":   {`{"background":true}`, list(`{"background":true}`, made, nil), list(`{"background":true}`, nil, nil), 0},
-		"only in another call":   {`{"background":true}`, list(`{"background":true}`, nil, made), list(`{"background":true}`, nil, nil), 4},
-		"with another outcome":   {`{"background":true}`, list(`{"background":true}`, made, nil), list(`{"background":true}`, nil, other), 2},
+		"a call later":           {`{"command":"x","run_in_background":true}`, list(`{"command":"x","run_in_background":true}`, made, nil), list(`{"command":"x","run_in_background":true}`, nil, made), 0},
+		"only in its own call":   {`{"command":"x","run_in_background":true}`, list(`{"command":"x","run_in_background":true}`, made, nil), list(`{"command":"x","run_in_background":true}`, nil, nil), 0},
+		"only in another call":   {`{"command":"x","run_in_background":true}`, list(`{"command":"x","run_in_background":true}`, nil, made), list(`{"command":"x","run_in_background":true}`, nil, nil), 4},
+		"with another outcome":   {`{"command":"x","run_in_background":true}`, list(`{"command":"x","run_in_background":true}`, made, nil), list(`{"command":"x","run_in_background":true}`, nil, other), 2},
 		"not in the background":  {`{}`, list(`{}`, made, nil), list(`{}`, nil, made), 2},
-		"in the background, but": {`{"background":false}`, list(`{}`, made, nil), list(`{}`, nil, made), 2},
+		"in the background, but": {`{"command":"x","background":false}`, list(`{}`, made, nil), list(`{}`, nil, made), 2},
 	} {
 		d := first(tt.was, tt.is, Exceptions{})
 		if tt.different == 0 && d != nil || tt.different > 0 && (d == nil || d.Record != tt.different || d.What != ofFiles) {
@@ -201,7 +201,7 @@ func TestChangesOfJobsAreNoticedAfterAnyCall(t *testing.T) {
 func TestAJobMayBeThereBeforeTheNextCall(t *testing.T) {
 	list := func(changes []event.FileChange, tree string) []event.Record {
 		next := of("t", "", event.ToolCallRequested{CallID: "d", Tool: "bash", Tree: tree})
-		return numbered(requested("t", "c", "bash", `{"background":true}`), of("t", "", event.ToolCallCompleted{CallID: "c", Tool: "bash", Changes: changes}), next)
+		return numbered(requested("t", "c", "bash", `{"command":"x","run_in_background":true}`), of("t", "", event.ToolCallCompleted{CallID: "c", Tool: "bash", Changes: changes}), next)
 	}
 	made, kept := []event.FileChange{{After: file("j", "h")}}, keeper{trees: map[string][]event.FileState{"all": {file("j", "h")}, "none": nil, "other": {file("j", "g")}}}
 	later := map[uint64][]event.FileState{2: {file("j", "h")}}

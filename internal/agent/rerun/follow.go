@@ -40,7 +40,7 @@ type Follower struct {
 	asked   map[string]made           // calls and questions on record, by the ids that they have now
 	open    bool                      // a turn is
 	mode    string                    // of the last record that changed it
-	run     event.Run                 // of the last turn
+	run     event.Run                 // of the turn under way, or else the next one
 	cancel  context.CancelFunc        // of the input under way
 	change  func(mode string)         // has the turn under way go on in another mode
 	parted  bool                      // the rerun took another course, which ended it
@@ -69,6 +69,7 @@ func (f *Follower) begin(n int) {
 	f.left, f.ended = maps.Clone(f.take.processes[n]), false
 	f.cut = f.take.cut || n < len(f.take.processes)-1
 	f.tick()
+	f.nextRun()
 }
 
 // tick sets the clock to the time of the record that comes next.
@@ -202,8 +203,8 @@ func (f *Follower) add(ctx context.Context, r event.Record) error {
 	case event.InteractionRequested:
 		f.asked[e.ID] = made{stream, was}
 	}
-	if run := runOf(was.Event); run != nil && stream == main {
-		f.run = *run
+	if !f.open {
+		f.nextRun()
 	}
 	if err := f.copy.Apply(ctx, was.Seq); err != nil {
 		return fmt.Errorf("repeat others' file changes after record %d: %w", was.Seq, err)
@@ -221,7 +222,7 @@ func (f *Follower) intervene(stream string, was event.Record) {
 			f.cancel() // the person interrupted here
 		}
 	case event.ModeChanged:
-		byHand := then.Actor == event.ActorUser && !typed(f.left[main], 1) && !handsOver(was.Event)
+		byHand := then.Actor == event.ActorUser && !typed(f.left[main]) && !handsOver(was.Event)
 		if stream == main && f.open && byHand {
 			f.change(e.Mode) // between two steps
 		}
@@ -246,32 +247,28 @@ func handsOver(e event.Event) bool {
 	return false
 }
 
-// Run is what the process that begins now is run with.
+// Run is what the turn under way, or else the next one, is run with.
 func (f *Follower) Run() event.Run {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.nextRun()
+	return f.run
 }
 
 // Window is the model's window: what the server told of since, else that of the turn.
 func (f *Follower) Window() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.open {
-		return cmp.Or(f.window, f.run.Window)
-	}
-	return cmp.Or(f.window, f.nextRun().Window)
+	return cmp.Or(f.window, f.run.Window)
 }
 
-// nextRun is what the turn is run with that the process under way runs or takes up next, else
-// what the last one was.
-func (f *Follower) nextRun() event.Run {
+// nextRun finds what the turn is run with that the process under way runs or takes up next.
+func (f *Follower) nextRun() {
 	for _, r := range f.left[main] {
 		if run := runOf(r.Event); run != nil {
-			return *run
+			f.run = *run
+			return
 		}
 	}
-	return f.run
 }
 
 // runOf is what a turn is run with that a record begins or takes up.
@@ -306,7 +303,7 @@ func (f *Follower) Written(command string) (text string, ok bool) {
 func (f *Follower) Mode() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r, ok := f.next(main); ok && !typed(f.left[main], 1) {
+	if r, ok := f.next(main); ok && !typed(f.left[main]) {
 		if e, ok := r.Event.(event.ModeChanged); ok {
 			return e.Mode
 		}

@@ -2,7 +2,6 @@ package rerun
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -18,8 +17,9 @@ import (
 func (f *Follower) Golden(ctx context.Context, g golden.Golden) (*golden.Golden, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	g.Form, g.Files, g.Later = golden.Form, make(map[string][]byte), make(map[uint64][]event.FileState)
-	g.Records, g.Start, g.Contents, g.Except = nil, nil, make(map[string][]byte), slices.Clone(g.Except)
+	except := g.Except
+	g.Form, g.Records, g.Start, g.Except = golden.Form, nil, nil, nil
+	g.Files, g.Contents, g.Later = make(map[string][]byte), make(map[string][]byte), make(map[uint64][]event.FileState)
 	for _, name := range slices.Sorted(maps.Keys(f.copy.Start)) {
 		s, data, err := f.named(ctx, f.copy.Start[name])
 		if err != nil {
@@ -27,17 +27,17 @@ func (f *Follower) Golden(ctx context.Context, g golden.Golden) (*golden.Golden,
 		}
 		g.Start, g.Files[s.Path] = append(g.Start, s), data
 	}
-	became := make(map[uint64]uint64, len(f.made)) // the records of the rerun, by those of the take
 	for _, p := range align(f.take, f.made) {
 		p.is.Time = p.was.Time // of subtasks the rerun's clock does not tell it
 		r, err := f.portable(ctx, p.is, &g)
 		if err != nil {
 			return nil, err
 		}
-		g.Records, became[p.was.Seq] = append(g.Records, r), p.is.Seq
-	}
-	for seq, list := range f.copy.Later {
-		for _, s := range list {
+		g.Records = append(g.Records, r)
+		if slices.Contains(except, p.was.Seq) {
+			g.Except = append(g.Except, r.Seq)
+		}
+		for _, s := range f.copy.Later[p.was.Seq] {
 			s, data, err := f.named(ctx, s)
 			if err != nil {
 				return nil, err
@@ -45,11 +45,8 @@ func (f *Follower) Golden(ctx context.Context, g golden.Golden) (*golden.Golden,
 			if past.IsFile(s) {
 				g.Contents[s.Hash] = data
 			}
-			g.Later[became[seq]] = append(g.Later[became[seq]], s)
+			g.Later[r.Seq] = append(g.Later[r.Seq], s)
 		}
-	}
-	for i, seq := range g.Except {
-		g.Except[i] = cmp.Or(became[seq], seq)
 	}
 	return &g, nil
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestAGoldenSessionTellsNothingOfWhereItWasMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(read.Records) != 5 || read.Records[3].Seq != 4 || read.Except[0] != 4 || read.Except[1] != 9 || read.Records[3].Time != began.Add(3*time.Second) || read.Form != golden.Form || len(read.Start) != 2 {
+	if len(read.Records) != 5 || read.Records[3].Seq != 4 || !slices.Equal(read.Except, []uint64{4}) || read.Records[3].Time != began.Add(3*time.Second) || read.Form != golden.Form || len(read.Start) != 2 {
 		t.Errorf("it is read as %+v", read)
 	}
 	kept := golden.Kept{Dir: dir}

@@ -33,6 +33,8 @@ func (f *Follower) Stream(ctx context.Context, req provider.Request) iter.Seq2[p
 	}
 }
 
+var errAsRecorded = errors.New("as recorded")
+
 func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.Delta, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,8 +61,11 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 			return []provider.Delta{provider.TextDelta(text), provider.Done{Stop: provider.StopEnd}}, nil
 		case !summarises: // the provider found it too long
 			f.window = cmp.Or(e.Window, f.window)
-			err := errors.New("as recorded")
-			return nil, &provider.Error{Kind: provider.ErrContextTooLong, Status: 400, Window: e.Window, Err: err}
+			return nil, &provider.Error{Kind: provider.ErrContextTooLong, Status: 400, Window: e.Window, Err: errAsRecorded}
+		}
+	case event.LocalAdded: // a command to make a summary, which failed
+		if summarises && e.Failed {
+			return nil, &provider.Error{Err: errAsRecorded}
 		}
 	case event.TaskCanceled:
 		return nil, stop()

@@ -114,11 +114,11 @@ func TestWhatATakeSaysOfItself(t *testing.T) {
 	if r, run := take.First, take.Flags; r.Seq != 1 || run != (event.Run{Config: "c.json"}) {
 		t.Errorf("the first run is %+v of record %d", run, r.Seq)
 	}
-	if take.step(1) != 0 || take.step(2) != 1 || take.step(3) != 1 || take.step(9) != 3 || take.Model != "m" || !take.Begun.Equal(began) {
-		t.Errorf("steps %d %d %d, model %s, start %v", take.step(1), take.step(2), take.step(9), take.Model, take.Begun)
+	if take.repliesBy(1) != 0 || take.repliesBy(2) != 1 || take.repliesBy(3) != 1 || take.repliesBy(9) != 3 || take.Model != "m" || !take.Begun.Equal(began) {
+		t.Errorf("steps %d %d %d, model %s, start %v", take.repliesBy(1), take.repliesBy(2), take.repliesBy(9), take.Model, take.Begun)
 	}
-	if take.MaxSteps(1) != 2 || take.MaxSteps(50) != 50 || len(take.Requests) != 1 {
-		t.Errorf("at most %d and %d steps, %d calls", take.MaxSteps(1), take.MaxSteps(50), len(take.Requests))
+	if take.MaxSteps() < 1000 || len(take.Requests) != 1 {
+		t.Errorf("at most %d steps, %d calls", take.MaxSteps(), len(take.Requests))
 	}
 	none := New("s", "/ws", nil)
 	if none.State != "" || none.Model != "" || !none.Begun.IsZero() {

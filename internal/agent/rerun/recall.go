@@ -12,6 +12,7 @@ import (
 	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
+	"coder/internal/tool/bash"
 )
 
 // Tools of other programs: how their names begin, by which a message gets what it names of
@@ -32,22 +33,12 @@ func outside(e event.ToolCallRequested) bool {
 	if Keyed(e) || e.Tool == resources || e.Tool == onEvents || strings.HasPrefix(e.Tool, ofServers) {
 		return true
 	}
-	var args map[string]json.RawMessage
-	_ = json.Unmarshal(e.Input, &args)
-	for name, value := range args {
-		if string(value) == "true" && slices.Contains(unbounded, strings.ToLower(name)) {
-			return true
-		}
+	if _, unconfined := bash.Asks(e.Input); unconfined {
+		return true
 	}
 	return slices.ContainsFunc(e.Effects, func(f event.Effect) bool {
 		return f.Kind == event.EffectNet || f.Kind == event.EffectUnknown
 	})
-}
-
-// unbounded are the arguments by which a command asks to run without bounds.
-var unbounded = []string{
-	"unconfined", "outside_sandbox", "with_escalated_permissions",
-	"dangerously_disable_sandbox", "dangerouslydisablesandbox",
 }
 
 // Keyed reports whether a call cannot be made again because the keys that it was made

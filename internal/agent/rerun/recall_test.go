@@ -89,9 +89,15 @@ func TestASummaryIsThatOfTheRecord(t *testing.T) {
 	if e, ok := errors.AsType[*provider.Error](err); !ok || !errors.Is(err, provider.ErrContextTooLong) || e.Window != 77 || r.Window() != 77 {
 		t.Errorf("the request before it fails with %v, window %d", err, r.Window())
 	}
-	r = follow(t, New("s", "/ws", numbered(replied("t", "x"))), keeper{}, nil)
-	if _, _, err := r.stream(t.Context(), summary); !errors.Is(err, errDiffers) || !r.Parted() {
-		t.Errorf("a summary that was not made is %v", err)
+	r = follow(t, New("s", "/ws", numbered(of("", event.ActorUser, event.LocalAdded{Input: "/compact", Failed: true}))), keeper{}, nil)
+	if _, _, err := r.stream(t.Context(), summary); err == nil || errors.Is(err, errDiffers) || r.Parted() {
+		t.Errorf("a summary that failed is %v", err)
+	}
+	for _, next := range []event.Record{replied("t", "x"), of("", event.ActorUser, event.LocalAdded{Input: "/compact"})} {
+		r = follow(t, New("s", "/ws", numbered(next)), keeper{}, nil)
+		if _, _, err := r.stream(t.Context(), summary); !errors.Is(err, errDiffers) || !r.Parted() {
+			t.Errorf("a summary that was not made is %v", err)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -38,9 +38,7 @@ type Take struct {
 	Model    string                    // replied first
 	Requests []event.ToolCallRequested // the calls
 
-	replies   []uint64                    // the model's, by their records
-	steps     map[string]int              // how many there are, by the task
-	limit     int                         // of steps, that a turn ran into
+	steps     int                         // a limit that a turn ran into; 0 if none did
 	streams   map[string][]event.Record   // the records that are compared
 	processes []map[string][]event.Record // the same, as each process made them
 	cut       bool                        // the last one ended without closing the books, as those before it did
@@ -61,7 +59,10 @@ func (t *Take) Until(n int) *Take {
 // New reads a session, oldest record first.
 func New(id, root string, records []event.Record) *Take {
 	now := make(map[string][]event.Record)
-	t := &Take{ID: id, Root: root, Records: records, streams: make(map[string][]event.Record), steps: make(map[string]int)}
+	t := &Take{ID: id, Root: root, Records: records, streams: make(map[string][]event.Record)}
+	if len(records) > 0 {
+		t.Begun = records[0].Time
+	}
 	t.processes = append(t.processes, now)
 	streams, p := namer{}, process{}
 	for _, r := range records {
@@ -89,42 +90,36 @@ func New(id, root string, records []event.Record) *Take {
 
 // note takes down what is asked of a take.
 func (t *Take) note(r event.Record, stream string) {
-	if t.Begun.IsZero() {
-		t.Begun = r.Time
-	}
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		if stream == main && t.First.Event == nil {
 			t.First, t.Flags = r, flags(e.Run)
 		}
 	case event.TaskFailed:
-		t.limit = cmp.Or(t.limit, e.Steps)
+		t.steps = cmp.Or(t.steps, e.Steps)
 	case event.ToolCallRequested:
 		if t.Requests = append(t.Requests, e); t.State == "" {
 			t.Stated, t.State = r, e.Repository
 		}
 	case event.MessageAdded:
 		if _, ok := event.Reply(e); ok {
-			t.Model, t.replies = cmp.Or(t.Model, e.Model), append(t.replies, r.Seq)
-			t.steps[r.Task]++
+			t.Model = cmp.Or(t.Model, e.Model)
 		}
 	}
 }
 
-// step is how many replies there were by a record.
-func (t *Take) step(seq uint64) int {
-	n, found := slices.BinarySearch(t.replies, seq)
-	if found {
-		n++
+// repliesBy is how many replies of the model there were by a record.
+func (t *Take) repliesBy(seq uint64) (n int) {
+	for _, r := range t.Records {
+		if _, ok := event.Reply(r.Event); ok && r.Seq <= seq {
+			n++
+		}
 	}
 	return n
 }
 
-// MaxSteps is the limit that a turn ran into, or one that all turns keep to if it
-// is more than usual.
-func (t *Take) MaxSteps(usual int) int {
-	return cmp.Or(t.limit, slices.Max(append(slices.Collect(maps.Values(t.steps)), usual)))
-}
+// MaxSteps is the limit that a turn ran into, or else none: all turns came to an end on record.
+func (t *Take) MaxSteps() int { return cmp.Or(t.steps, math.MaxInt) }
 
 // Trace finds out from the whole record what the files of a take of its beginning were.
 func Trace(ctx context.Context, whole, take *Take, kept past.Kept) (*past.World, error) {
@@ -252,12 +247,12 @@ func runsAgain(e event.LocalAdded) bool {
 	return slices.Contains(commands, name)
 }
 
-// typed reports whether a record is a command that the person typed.
-func typed(list []event.Record, n int) bool {
-	if n >= len(list) {
+// typed reports whether the second of some records is a command that the person typed.
+func typed(list []event.Record) bool {
+	if len(list) < 2 {
 		return false
 	}
-	_, ok := list[n].Event.(event.LocalAdded)
+	_, ok := list[1].Event.(event.LocalAdded)
 	return ok
 }
 

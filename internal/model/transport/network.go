@@ -38,12 +38,9 @@ func newHTTPClient(o Options) (*http.Client, error) {
 	}
 	var tlsConfig *tls.Config
 	if len(o.CA) > 0 {
-		pool, err := x509.SystemCertPool()
+		pool, err := Authorities(o.CA)
 		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(o.CA) {
-			return nil, errors.New("the extra certificates are not in PEM format")
+			return nil, err
 		}
 		tlsConfig = &tls.Config{RootCAs: pool}
 	}
@@ -72,6 +69,18 @@ func newHTTPClient(o Options) (*http.Client, error) {
 			WriteBufferSize:     writeBuffer,
 		},
 	}, nil
+}
+
+// Authorities returns the system's certificate authorities and those in a PEM text.
+func Authorities(text []byte) (*x509.CertPool, error) {
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, errors.New("the extra certificates are not in PEM format")
+	}
+	return pool, nil
 }
 
 // redirectError is a redirect that coder does not follow: the

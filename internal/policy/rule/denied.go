@@ -85,7 +85,7 @@ func (d denial) folder() (folder string, whole bool) {
 func (b *Book) denials(class string) func(yield func(denial) bool) {
 	return func(yield func(denial) bool) {
 		for _, s := range b.Deny {
-			d := denial{pattern: s.On, rule: "--disallowed-tools " + s.String()}
+			d := denial{pattern: s.On, rule: denied(s).rule}
 			if s.On != "" && slices.Contains(toolsOf(class), strings.ToLower(s.Tool)) && !yield(d) {
 				return
 			}

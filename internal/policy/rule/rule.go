@@ -197,7 +197,11 @@ func longest(patterns risk.Patterns, covers func(pattern string) bool) (best str
 	return best
 }
 
+// denied is the verdict of a rule of this run, and says where the rule comes from.
 func denied(s Spec) finding {
+	if s.From != "" {
+		return finding{policy.Deny, fmt.Sprintf("%s is not allowed by managed settings", s), fmt.Sprintf("managed.deny = %s in %s", s, s.From), true}
+	}
 	return finding{policy.Deny, fmt.Sprintf("%s is not allowed in this run", s), "--disallowed-tools " + s.String(), true}
 }
 

@@ -18,6 +18,7 @@ import (
 type Spec struct {
 	Tool string
 	On   string // "" means any use
+	From string // the managed settings that it is in; "" means a flag
 }
 
 func (s Spec) String() string {

@@ -37,19 +37,19 @@ func (b *Book) specs(g Grant) []Spec {
 		if strings.Contains(g.What, "*") { // in a rule it matches any text
 			return nil
 		}
-		return []Spec{{Commands, g.What}}
+		return []Spec{{Tool: Commands, On: g.What}}
 	case Reading:
-		return []Spec{{Reads, file(g.What)}}
+		return []Spec{{Tool: Reads, On: file(g.What)}}
 	case Changes:
-		return []Spec{{Writes, file(g.What)}}
+		return []Spec{{Tool: Writes, On: file(g.What)}}
 	case Below:
-		return []Spec{{Writes, file(g.What) + "/**"}}
+		return []Spec{{Tool: Writes, On: file(g.What) + "/**"}}
 	case Host:
 		if _, _, err := net.SplitHostPort(g.What); err == nil {
-			return []Spec{{Fetches, "domain:" + g.What}}
+			return []Spec{{Tool: Fetches, On: "domain:" + g.What}}
 		}
 		// A domain alone also covers its subdomains.
-		return []Spec{{Fetches, "domain:" + net.JoinHostPort(g.What, "443")}, {Fetches, "domain:" + net.JoinHostPort(g.What, "80")}}
+		return []Spec{{Tool: Fetches, On: "domain:" + net.JoinHostPort(g.What, "443")}, {Tool: Fetches, On: "domain:" + net.JoinHostPort(g.What, "80")}}
 	case Use:
 		return []Spec{{Tool: g.What}}
 	}

@@ -144,6 +144,12 @@ type bashArgs struct {
 	Unconfined  bool   `json:"unconfined,omitzero" also:"outside_sandbox with_escalated_permissions dangerously_disable_sandbox" doc:"ask to run outside the sandbox"`
 }
 
+// Asks reports whether the arguments of a call on record ask to run in the background, or outside the sandbox.
+func Asks(args json.RawMessage) (background, unconfined bool) {
+	in, err := tool.Arguments[bashArgs](args)
+	return err == nil && in.Background, err == nil && in.Unconfined
+}
+
 // All returns every tool of this package and the owner of its background
 // jobs. The caller must close the owner when the session ends.
 func All(o Options) ([]tool.Tool, *Jobs) {

@@ -460,3 +460,16 @@ func TestNobodyIsAsked(t *testing.T) {
 		}
 	}
 }
+
+// TestACallOnRecordAsksByAnyName that a model may have used.
+func TestACallOnRecordAsksByAnyName(t *testing.T) {
+	for input, want := range map[string][2]bool{
+		`{"command":"x"}`: {}, `{"command":"x","background":true}`: {true, false}, `{"cmd":"x","run_in_background":true}`: {true, false},
+		`{"command":"x","unconfined":true}`: {false, true}, `{"command":"x","dangerouslyDisableSandbox":true,"isBackground":true}`: {true, true},
+		`{"command":"x","unconfined":false}`: {}, `{"unconfined":true}`: {}, `{"command":"x","unconfined":true,"other":1}`: {}, `no JSON`: {},
+	} {
+		if background, unconfined := bash.Asks([]byte(input)); background != want[0] || unconfined != want[1] {
+			t.Errorf("%s: background %v, unconfined %v", input, background, unconfined)
+		}
+	}
+}

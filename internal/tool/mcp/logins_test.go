@@ -1,4 +1,4 @@
-package app
+package mcp
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 
 func TestLoginsAreForThePersonAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "home")
-	l := logins{dir}
+	l := SavedLogins{dir}
 	if got, err := l.Load("a"); err != nil || got != nil {
 		t.Errorf("before any: %s, %v", got, err)
 	}
