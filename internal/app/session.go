@@ -147,7 +147,7 @@ func (a *Session) engine() (e supervisor.Engine, err error) {
 	a.tellForeign()
 	return supervisor.Engine{
 		Engine: orchestrator.Engine{
-			Provider: a.start, Runner: a.crew.runner, Settings: a.crew.settings, Mode: a.Modes, Commands: commands, Todos: kit.todos.List,
+			Provider: a.start, Runner: a.crew.runner, Settings: a.crew.settings, Mode: a.Modes, Commands: commands, Counterparts: slash.Counterparts, Todos: kit.todos.List,
 			Checked: a.checks.Last, Ended: ended, Declined: a.checks.Declined, Files: kit.project, Library: a.sessionLibrary(), PutAside: a.offload(), Hooks: own, Final: final, Sleep: a.Env.Sleep, Conceals: kit.conceals,
 		},
 		ModeChosen: a.Options.Mode != "",

@@ -293,6 +293,8 @@ func noSubcommand(all []subcommand, words []string) error {
 	near, alone := mistyped(first, names), len(words) == 1
 	switch {
 	case strings.IndexAny(first, "/!@") == 0, alone && slices.Contains(saidToModels, first):
+	case counterparts[first] != "" && len(words) < 3:
+		return meant(counterparts[first])
 	case len(words) > 2, len(words) == 2 && !slices.Contains(withName, first) && !slices.Contains(elsewhereVerbs, words[1]):
 	case slices.Contains(inSession, first):
 		return usagef("unknown command %s; in a session, use /%s (to send it as a prompt: coder -- %s)", first, line, line)
@@ -317,11 +319,18 @@ func (f *flags) oneWord() bool {
 	return len(f.args) == 1 && !f.prompt && !f.session.Resumes() && !slices.Contains(saidToModels, f.args[0]) && strings.Trim(f.args[0], "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
+// counterparts maps other programs' subcommands to what coder has instead.
+var counterparts = map[string]string{
+	"auth": "setup", "configure": "setup", "connect": "setup", "login": "setup", "logout": "setup",
+	"continue": "-c", "resume": "-r", "exec": "-p", "history": "sessions", "list": "sessions", "ls": "sessions",
+	"settings": "config", "upgrade": "update", "stats": "usage",
+}
+
 // inSession are commands of a session that are not subcommands, elsewhere those of other programs:
 // nobody would send one of them alone to a model.
 var (
 	inSession = []string{"agents", "auto-edit", "build", "clear", "compact", "cost", "create-skill", "default", "diff", "exit", "init", "jobs", "keys", "mode", "model", "new", "permissions", "plan", "quit", "redo", "resume", "rewind", "skills", "status", "todos", "tools", "undo", "yolo"}
-	elsewhere = []string{"account", "attach", "auth", "cache", "chat", "clean", "configure", "connect", "daemon", "continue", "debug", "detach", "env", "exec", "feedback", "gc", "history", "hook", "hooks", "info", "install", "list", "log", "login", "logout", "logs", "ls", "memory", "open", "ping", "plugins", "profile", "profiles", "provider", "providers", "proxy", "ps", "reset", "restart", "server", "serve", "session", "settings", "start", "stats", "stop", "theme", "themes", "tokens", "upgrade", "usage", "whoami"}
+	elsewhere = []string{"account", "attach", "cache", "chat", "clean", "daemon", "debug", "detach", "env", "feedback", "gc", "hook", "hooks", "info", "install", "log", "logs", "memory", "open", "ping", "plugins", "profile", "profiles", "provider", "providers", "proxy", "ps", "reset", "restart", "server", "serve", "session", "start", "stop", "theme", "themes", "tokens", "usage", "whoami"}
 
 	// withName are those that a name follows, things the subcommands that are not verbs, and elsewhereVerbs
 	// the verbs of other programs for such things.

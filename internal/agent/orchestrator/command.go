@@ -192,6 +192,9 @@ func (o *Orchestrator) command(name string) (Command, error) {
 		}
 		names = append(names, c.Name)
 	}
+	if other := o.Counterparts[name]; other != "" {
+		return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; use %s", name, other)}
+	}
 	near := nearest.Of(name, names)
 	if i := slices.IndexFunc(names, func(n string) bool { return len(name) > 1 && strings.HasPrefix(n, name) }); i >= 0 {
 		near = names[i]

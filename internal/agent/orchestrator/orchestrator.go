@@ -62,6 +62,8 @@ type Engine struct {
 	Settings func() Settings // called once at the start of each turn
 	Mode     *mode.State     // the session's mode
 	Commands []Command       // the built-in commands, in the order of /help
+	// Counterparts maps names of other agents' commands to what coder has instead.
+	Counterparts map[string]string
 	// Todos, which may be nil, returns the todo list.
 	Todos func() []event.Todo
 	// Checked, which may be nil, returns the session's last check and the changes since.

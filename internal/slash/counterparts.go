@@ -1,0 +1,33 @@
+package slash
+
+// Counterparts maps the names of other agents' commands to what coder has instead.
+var Counterparts = map[string]string{
+	"add-dir":        "coder --add-dir DIR",
+	"allowed-tools":  "/permissions",
+	"approvals":      "/permissions",
+	"bashes":         "/jobs",
+	"branch":         "coder fork",
+	"bug":            "coder bug",
+	"checkpoint":     "/rewind",
+	"doctor":         "coder doctor",
+	"feedback":       "coder bug",
+	"fork":           "coder fork",
+	"history":        "/resume",
+	"hooks":          "/config hooks",
+	"login":          "coder setup",
+	"logout":         "coder setup",
+	"mention":        "@PATH",
+	"plugin":         "coder plugin",
+	"ps":             "/jobs",
+	"review":         "coder review",
+	"sandbox":        "/permissions",
+	"settings":       "/config",
+	"stats":          "/cost",
+	"statusline":     "/config ui.statusline",
+	"stop":           "/jobs",
+	"terminal-setup": "/keys",
+	"update":         "coder update",
+	"upgrade":        "coder update",
+	"usage":          "/cost",
+	"vim":            "/config ui.vim true",
+}
