@@ -22,7 +22,6 @@ import (
 
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/subagent"
-	"coder/internal/authored/outputstyle"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/disk"
@@ -152,15 +151,11 @@ type Workspace struct {
 	*Setup
 	Modes *mode.State // the mode of work
 
-	theme      atomic.Pointer[string]            // the screen's, chosen during the session
-	style      atomic.Pointer[outputstyle.Style] // nil: not read yet
-	guards     remembered[string]                // project files that restrict other agents, by content
-	bangDirect atomic.Bool                       // the user chose in this process to run their ! commands without approval
-	answer     *structured.Answer                // nil unless answers need a certain form
+	theme      atomic.Pointer[string] // the screen's, chosen during the session
+	guards     remembered[string]     // project files that restrict other agents, by content
+	bangDirect atomic.Bool            // the user chose in this process to run their ! commands without approval
+	answer     *structured.Answer     // nil unless answers need a certain form
 }
-
-// App is a Workspace.
-type App = Workspace
 
 // New puts coder together with a workspace's settings. It reports problems that do not prevent work to warn.
 func New(env Env, o Options, s Settings, warn func(string)) (*Workspace, error) {

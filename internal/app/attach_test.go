@@ -27,7 +27,7 @@ func TestThePictureInTheClipboard(t *testing.T) {
 	work := t.TempDir()
 	put(work, "xclip", "printf 'GIF89a evil'")
 	open := func(environ ...string) *Workspace {
-		env := Env{Environ: append(environ, "HOME="+t.TempDir(), "PATH="+work+":"+bin+":/usr/bin:/bin"), Dir: work, Now: time.Now}
+		env := Env{Environ: append(environ, "HOME="+t.TempDir(), "PATH="+work+":"+bin), Dir: work, Now: time.Now}
 		s, err := Load(env, Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestThePictureInTheClipboard(t *testing.T) {
 	put(bin, "wl-paste", "exit 1")
 	ask("GIF89a mine", "DISPLAY=:0", "WAYLAND_DISPLAY=w")
 	ask("no image in the clipboard", "WAYLAND_DISPLAY=w")
-	put(bin, "xclip", "head -c 6000000 /dev/zero")
+	put(bin, "xclip", "/usr/bin/head -c 6000000 /dev/zero")
 	ask("not a PNG", "DISPLAY=:0")
 	ask("deepseek-chat does not accept images", "DISPLAY=:0", "CODER_MODEL=deepseek-chat", "CODER_BASE_URL=http://127.0.0.1:1")
 }

@@ -15,6 +15,7 @@ import (
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/prompt"
 	"coder/internal/authored/frontmatter"
+	"coder/internal/authored/outputstyle"
 	"coder/internal/authored/plugin"
 	"coder/internal/authored/rulefile"
 	"coder/internal/authored/skills"
@@ -31,9 +32,10 @@ import (
 // Authored is what users, projects and plugins wrote for the model: rules, skills, commands, agents and the memory.
 type Authored struct {
 	*Extensions
-	told        map[string]bool        // messages shown once
-	lib         *library               // once needed
-	memoryIndex atomic.Pointer[string] // nil: not read yet
+	told        map[string]bool                   // messages shown once
+	lib         *library                          // once needed
+	memoryIndex atomic.Pointer[string]            // nil: not read yet
+	style       atomic.Pointer[outputstyle.Style] // nil: not read yet
 }
 
 // library is the skills and commands that the user and the project wrote.

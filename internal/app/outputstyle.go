@@ -15,7 +15,7 @@ import (
 const styleKey = "ui.output_style"
 
 // outputStyles returns the styles: coder's, a trusted project's, the user's own, Claude Code's and the plugins'.
-func (a *App) outputStyles() ([]outputstyle.Style, []frontmatter.Warning) {
+func (a *Authored) outputStyles() ([]outputstyle.Style, []frontmatter.Warning) {
 	var roots []frontmatter.Root
 	const folder = "output-styles"
 	if shown := ".coder/" + folder; a.Trusted == trust.Trusted {
@@ -30,7 +30,7 @@ func (a *App) outputStyles() ([]outputstyle.Style, []frontmatter.Warning) {
 }
 
 // OutputStyles returns the names of the styles, and the name of the one in use.
-func (a *App) OutputStyles() (names []string, now string) {
+func (a *Authored) OutputStyles() (names []string, now string) {
 	all, _ := a.outputStyles()
 	for _, s := range all {
 		names = append(names, s.Name)
@@ -39,7 +39,7 @@ func (a *App) OutputStyles() (names []string, now string) {
 }
 
 // findStyle returns the style with a name.
-func (a *App) findStyle(name string) (outputstyle.Style, error) {
+func (a *Authored) findStyle(name string) (outputstyle.Style, error) {
 	all, _ := a.outputStyles()
 	if s, ok := outputstyle.Find(all, name); ok {
 		return s, nil
@@ -53,7 +53,7 @@ func (a *App) findStyle(name string) (outputstyle.Style, error) {
 
 // outputStyle returns the style in use. It reads the style once, and
 // again after the user chooses another. An unknown style is the default.
-func (a *App) outputStyle() outputstyle.Style {
+func (a *Authored) outputStyle() outputstyle.Style {
 	if s := a.style.Load(); s != nil {
 		return *s
 	}

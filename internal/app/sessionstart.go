@@ -43,18 +43,42 @@ func (s *sessionStart) off() bool {
 	return s.of.kit.files == nil || s.of.Recorded != nil || s.of.Store().barred["undo"] != nil
 }
 
-// Stream sends a request to the model in use. During the first request, coder scans
-// all files, so that the first call that may write finds most of the work done.
+// Stream sends a request to the model in use. When the first reply begins a call, coder scans all files
+// while the rest of the reply arrives, so that the first call that may write finds most of the work done.
+// An answer without calls scans nothing.
 func (s *sessionStart) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
+	reply := s.of.live.Stream(ctx, req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r, _ := gitstate.Find(s.of.Root); !s.begun && !s.looked && !s.off() && !r.Large() {
-		s.looked = true
-		look, stop := context.WithCancel(context.WithoutCancel(ctx))
-		s.stop = stop
-		s.work.Go(func() { s.of.kit.files.get().Look(look) })
+	if s.begun || s.looked || s.off() {
+		return reply
 	}
-	return s.of.live.Stream(ctx, req)
+	return func(yield func(provider.Delta, error) bool) {
+		for d, err := range reply {
+			if _, calls := d.(provider.CallDelta); calls {
+				s.look(ctx)
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+// look begins the prescan, once.
+func (s *sessionStart) look(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun || s.looked {
+		return
+	}
+	s.looked = true
+	if r, _ := gitstate.Find(s.of.Root); r.Large() {
+		return
+	}
+	look, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = stop
+	s.work.Go(func() { s.of.kit.files.get().Look(look) })
 }
 
 // close waits until a start is saved, because it is recorded. Otherwise it stops the prescan.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -136,8 +137,24 @@ func (a *Archive) missing(id string, world *past.World, state []byte) string {
 		return "the undo store no longer has the state of all files"
 	case repository && state == nil:
 		return "the state of the git repository was not saved, or no longer exists"
+	case a.nests(world):
+		return "the state of another git repository inside the workspace was not saved"
 	}
 	return ""
+}
+
+// nests reports whether a folder in the workspace is a repository of its own.
+func (a *Archive) nests(world *past.World) bool {
+	seen := map[string]bool{".": true, "/": true}
+	for name := range world.Start {
+		for dir := name; !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			if _, err := os.Lstat(filepath.Join(a.Root, filepath.FromSlash(dir), ".git")); err == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // within is where the copy of the workspace lies below the folder for it: as deep in its

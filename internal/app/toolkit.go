@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -36,16 +35,9 @@ import (
 	"coder/internal/slash"
 	"coder/internal/tool"
 	"coder/internal/tool/bash"
-	"coder/internal/tool/codenav"
-	"coder/internal/tool/codesearch"
-	"coder/internal/tool/files"
 	"coder/internal/tool/git"
 	"coder/internal/tool/mcp"
-	"coder/internal/tool/memory"
 	"coder/internal/tool/plan"
-	"coder/internal/tool/search"
-	"coder/internal/tool/skill"
-	"coder/internal/tool/web"
 )
 
 // toolkit has a session's tools, the data to undo their work, and what must be closed with them.
@@ -118,7 +110,7 @@ func (t *toolkit) ended() (text string, names []string) {
 // newToolkit builds the session's tools, including task, the delegation
 // tool. It starts nothing yet, but cleans up after killed processes.
 func (a *Session) newToolkit(ws *workspace.Workspace, journal *sandbox.Journal, task tool.Tool) (*toolkit, error) {
-	store, env := a.Store(), a.ChildEnv()
+	store := a.Store()
 	work, stop := context.WithCancel(context.Background())
 	t := &toolkit{work: work, marked: a.marked(), conceals: a.conceals(), project: project{ws}}
 	t.ends = []func() error{
@@ -140,61 +132,11 @@ func (a *Session) newToolkit(ws *workspace.Workspace, journal *sandbox.Journal, 
 	t.servers = sync.OnceValue(pool.Installed)
 	t.git = sync.OnceValue(func() bool { _, err := a.door.Find("git"); return err == nil })
 	t.index = codeindex.New(ws, codeindex.Options{Now: a.Env.Now})
-	hides := func(file string) bool { return a.judge.Hides(file) } // searches skip such files
-	running := bash.Options{
-		Workspace: ws, Shell: a.shell, Env: env, RunsDir: store.relative("runs", a.id), Now: a.Env.Now,
-		RunsLimit:      int64(a.Config.Storage.RunsSessionBytes),
-		CommandTimeout: time.Duration(a.Config.Safety.CommandTimeoutMS) * time.Millisecond,
-		OutputLimit:    a.Config.Safety.OutputLimitBytes,
-		Analyse:        a.analyse, Confine: a.confiner.Command, Holds: a.confiner.Holds, Attended: a.confiner.Attended, Conceals: t.conceals,
-	}
-	repository := git.Options{
-		Workspace: ws, Door: a.Door(), Trailer: a.Config.Workflow.CommitTrailer, Confine: a.confiner.Git, Confines: a.confiner.Freezes,
-		Hides: hides,
-	}
-	a.dated(&running, &repository)
-	running.Ended = func(e bash.End) {
-		if a.screen.JobEnded != nil {
-			a.screen.JobEnded(slash.Job{ID: e.Job, Command: e.Command, State: e.How, Runs: display.Duration(e.Took)})
-		}
-	}
-	running.Callback = a.Options.Driver.Callback
+	running, repository := a.commandOptions(t, ws)
 	commands, jobs := bash.All(running)
-	t.jobs = jobs
-	t.hook = bash.Hook(running)
+	t.jobs, t.hook = jobs, bash.Hook(running)
 	t.ends = append(t.ends, a.confiner.Close, jobs.Close, pool.Close)
-	fetch := a.Config.Fetch
-	tools := slices.Concat(
-		a.fileTools(ws, pool, t),
-		search.With(ws, search.Options{Hide: hides}), []tool.Tool{codesearch.SearchCode(ws, t.index, hides)}, commands,
-		git.All(repository),
-		[]tool.Tool{web.Fetch(web.Options{
-			Vision: a.sees(), AllowPrivate: fetch.AllowPrivate, AllowHosts: fetch.AllowHosts, SkipTLSVerify: fetch.SkipTLSVerify,
-			MaxText: fetch.MaxTextBytes, MaxImage: fetch.MaxImageBytes, Timeout: time.Duration(fetch.TimeoutMS) * time.Millisecond,
-			Proxy: http.ProxyFromEnvironment, UserAgent: "coder/" + Version,
-			Reaches: func(address string) bool { return a.judge.Reaches(address) },
-		})},
-		[]tool.Tool{codenav.All(ws, pool)}, plan.All(&t.todos),
-		[]tool.Tool{plan.Question(), plan.ExitPlan(plan.ExitOptions{
-			Modes: a.afterPlan, FromYolo: a.Modes.FromYolo, Save: a.savePlan,
-		})},
-		[]tool.Tool{skill.Skill(a.library().skills), memory.Memory(a.memoryTool(ws)), task},
-	)
-	if a.answer != nil {
-		tools = append(tools, a.answer)
-	}
-	if a.Recorded != nil {
-		tools = a.Recorded.with(tools)
-	}
-	var ranks [3][]tool.Tool
-	for _, one := range tools {
-		r := 0
-		if _, isGroup := one.(tool.Group); !isGroup { // modes do not switch off a group's tools
-			r = mode.Rank(one.Spec().Class)
-		}
-		ranks[r] = append(ranks[r], one)
-	}
-	set, err := tool.NewSet(slices.Concat(ranks[:]...)...)
+	set, err := inOrder(a.allTools(t, pool, commands, git.All(repository), task))
 	if err != nil {
 		return nil, errors.Join(err, t.close())
 	}
@@ -205,22 +147,6 @@ func (a *Session) newToolkit(ws *workspace.Workspace, journal *sandbox.Journal, 
 	a.sweepFiles(ws, t)
 	a.sweepCommands(ws, t)
 	return t, nil
-}
-
-// fileTools returns the file tools; those that write report what they broke.
-func (a *Session) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit) []tool.Tool {
-	seen := &t.seen.files
-	diagnose := &codenav.Diagnoser{Workspace: ws, Pool: pool}
-	changes := func(one tool.Tool) tool.Tool {
-		return codenav.WithDiagnostics(files.Saved(one, ws, a.Options.Driver.Buffer), diagnose)
-	}
-	return []tool.Tool{
-		files.Read(ws, seen, files.Options{Vision: a.sees(), PDF: a.pdfReader(a.confiner), Buffer: a.Options.Driver.Buffer}), files.List(ws),
-		changes(files.Write(ws, seen)),
-		changes(files.Edit(ws, seen)),
-		changes(files.Patch(ws, seen)),
-		changes(files.Notebook(ws, seen)),
-	}
 }
 
 // gitSettings returns the files in which the user tells git what to ignore.

@@ -156,7 +156,7 @@ var plan = []struct {
 	{"report/bundle", "audit event jsonx paths"},
 	{"report/fulltext", "chat display event jsonx uip"},
 	{"report/export", "chat display event frontmatter lazy sanitize secret session uip"},
-	{"report/transcript", "clip"},
+	{"report/transcript", "chat clip event orchestrator repofile secret"},
 	{"report/usage", "chat event"},
 	{"report/review", "jsonx sanitize"},
 	{"report/ship", "atomicfile event jsonx repofile telemetry"},

@@ -34,7 +34,7 @@ var otherWords = map[string]string{
 	"question": "agent/rerun cli ui/browser ui/events ui/term",
 	"read":     "agent/bang authored/rulefile core/event host/repofile policy/risk record/store/jsonl ui/acp ui/events ui/i18n",
 	"skill":    "policy/risk",
-	"task":     "agent/orchestrator agent/supervisor agent/verify app fleet/engine fleet/fleetcli fleet/queue slash ui/browser",
+	"task":     "agent/orchestrator agent/supervisor agent/verify fleet/engine fleet/fleetcli fleet/queue report/transcript slash ui/browser",
 	"write":    "core/event ui/i18n",
 }
 

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +16,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/authored/mention"
 	"coder/internal/core/chat"
+	"coder/internal/host/atomicfile"
 	"coder/internal/ui/lineedit"
 )
 
@@ -150,7 +153,28 @@ func (t *terminal) clipboard(ctx context.Context) (*lineedit.Picture, error) {
 	ctx, stop := context.WithTimeout(ctx, clipboardTime)
 	defer stop()
 	img, err := t.app.Clipboard(ctx)
-	return &lineedit.Picture{Image: img}, err
+	picture := &lineedit.Picture{Image: img}
+	if err == nil {
+		picture.Name = savePicture(t.app.Home, img)
+	}
+	return picture, err
+}
+
+// picturePrefix begins the names of files that have pictures from the clipboard.
+const picturePrefix = "picture-"
+
+// savePicture saves a picture below home for the saved draft, which names it @path; "" if it cannot be saved.
+func savePicture(home string, img chat.Image) string {
+	if home == "" {
+		return ""
+	}
+	sum := sha256.Sum256(img.Data)
+	_, kind, _ := strings.Cut(img.MediaType, "/")
+	path := filepath.Join(home, app.Drafts, picturePrefix+hex.EncodeToString(sum[:6])+"."+kind)
+	if os.MkdirAll(filepath.Dir(path), 0o700) != nil || atomicfile.Write(path, img.Data, 0o600) != nil {
+		return ""
+	}
+	return mention.Ref{Path: path, Quoted: !mention.Plain(path)}.String()
 }
 
 // joinWords is the typed beginning of a prompt with what follows it.

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"coder/internal/core/chat"
+	"coder/internal/ui/lineedit"
 )
 
 func TestDroppedPaths(t *testing.T) {
@@ -31,5 +34,22 @@ func TestDroppedPaths(t *testing.T) {
 		if got := droppedPaths(text); !slices.Equal(got, want) {
 			t.Errorf("%.40q: %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestAPastedPictureIsInTheSavedDraft(t *testing.T) {
+	home := t.TempDir()
+	var line lineedit.Editor
+	img := chat.Image{MediaType: "image/gif", Data: []byte("GIF89a one")}
+	line.PutPicture(&lineedit.Picture{Image: img, Name: savePicture(home, img)})
+	path, ok := strings.CutPrefix(line.Draft().Saved(), "@")
+	if got, err := os.ReadFile(path); !ok || string(got) != "GIF89a one" {
+		t.Errorf("%s: %q, %v", path, got, err)
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode() != 0o600 {
+		t.Errorf("others can read it: %v", info.Mode())
+	}
+	if name := savePicture("", img); name != "" {
+		t.Errorf("without a home it is in %q", name)
 	}
 }

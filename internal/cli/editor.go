@@ -84,6 +84,9 @@ func (t *terminal) inEditor() (text string) {
 	dir := filepath.Join(t.app.Home, app.Drafts)
 	entries, _ := os.ReadDir(dir) // the folder may not exist
 	for _, e := range entries {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), picturePrefix) && t.inv.Now().Sub(info.ModTime()) > draftAge {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // retried next time
+		}
 		rest, ok := strings.CutPrefix(e.Name(), draftPrefix)
 		name, _, _ := strings.Cut(rest, ".md")
 		info, err := e.Info()

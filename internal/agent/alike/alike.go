@@ -41,6 +41,12 @@ var (
 // dates are the variables by which git dates what a rerun commits.
 var dates = lazy.Regexp(`(?m)^GIT_(?:AUTHOR|COMMITTER)_DATE=.*\n`)
 
+// data are folders of coder's own, as a list of files shows them: there are more after each session.
+var data = lazy.Regexp(`(?m)^.*\.coder/(?:cache|labels\.json|log|plans|runs|sessions|tmp|undo)(?:/\S*)?$\n?`)
+
+// account are variables of whoever runs a session, as a list of the environment shows them.
+var account = lazy.Regexp(`(?m)^(HOME|LOGNAME|PATH|SHELL|USER)=.*$`)
+
 // inColumns are lines with paths, whose columns are as wide as these are long.
 var (
 	inColumns = lazy.Regexp(`(?m)^.*<(?:workspace|repository|temporary)>.*$`)
@@ -50,6 +56,7 @@ var (
 // Masked is text without what may differ.
 func Masked(text string) string {
 	text = dates().ReplaceAllString(text, "")
+	text = account().ReplaceAllString(data().ReplaceAllString(text, ""), "$1=<account>")
 	text = times().ReplaceAllString(text, "<time>")
 	text = durations().ReplaceAllString(text, "<duration>")
 	text = total().ReplaceAllString(text, "$1$2")

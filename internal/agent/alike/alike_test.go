@@ -24,8 +24,10 @@ func TestWhatMayDiffer(t *testing.T) {
 		"v1-1-g31c50fb and v1-2-g1234567":                                                      "v1-1-ga4b3294 and v1-2-gabcdefa",
 		"3187537 two\n1a2b3c4 one":                                                             "8028905 two\n4028905 one",
 		"A=1\nGIT_AUTHOR_DATE=2026-11-16T06:24:08+00:00\nB=2":                                  "A=1\nB=2",
-		"pid 4711": "pid 12",
-		"8f14e45f-ceea-467f-a9b1-0123456789ab is its id": "00000000-ceea-467f-a9b1-0123456789ab is its id",
+		"./.coder\n./.coder/log\n./a":                                                          "./.coder\n./.coder/log\n./.coder/runs\n./.coder/undo\n./a",
+		"A=1\nHOME=/home/ada\nUSER=ada\nB=2":                                                   "A=1\nHOME=/root\nUSER=root\nB=2",
+		"pid 4711":                                                                             "pid 12",
+		"8f14e45f-ceea-467f-a9b1-0123456789ab is its id":                                       "00000000-ceea-467f-a9b1-0123456789ab is its id",
 	}
 	for a, b := range same {
 		if !Texts(a, b) {
@@ -33,7 +35,7 @@ func TestWhatMayDiffer(t *testing.T) {
 		}
 	}
 	for a, b := range map[string]string{
-		"exit code 1": "exit code 2", "line 12": "line 13", "version 1.2.3": "version 1.2.4", "deadbeef": "defaced", "1234567": "7654321",
+		"exit code 1": "exit code 2", "MY_HOME=/a": "MY_HOME=/b", "./.coder/agents\n./a": "./a", "line 12": "line 13", "version 1.2.3": "version 1.2.4", "deadbeef": "defaced", "1234567": "7654321",
 		"call_1_1": "call_1_2", "/tmp/a": "/tmp/b", "3 files": "4 files", "port 8080": "port 9090",
 		"-rw-r--r-- 1 a a 12 Nov 16 06:24 x": "-rw-r--r-- 1 a a 13 Nov 16 06:24 x", "-rw-r--r-- 1 a a 1 Nov 16 06:24 y": "-rwxr--r-- 1 a a 1 Nov 16 06:24 y",
 		"drwxr-xr-x 2 a a 40 Nov 16 06:24 x": "drwxr-xr-x 2 a a 40 Nov 16 06:24 y", "total 36": "total 37",

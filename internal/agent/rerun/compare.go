@@ -222,6 +222,7 @@ func (c *comparison) differing(p pair) *Difference {
 			again = append(again, c.is.leaves(r.Event))
 		}
 	}
+	call := c.callOf(p.was)
 	both := maps.Clone(then)
 	maps.Copy(both, now)
 	var was, is strings.Builder
@@ -229,9 +230,13 @@ func (c *comparison) differing(p pair) *Difference {
 	for _, path := range slices.Sorted(maps.Keys(both)) {
 		x, before := then[path]
 		y, after := now[path]
-		explains := func(other map[string]leaf) bool { return alike.Explains(x.text(), y.text(), other[path].text()) }
-		same := x.name == y.name || alike.Texts(x.text(), y.text())
-		if !before && y.older || same || c.excused(p.was, path, x, y) || slices.ContainsFunc(again, explains) {
+		text := leaf.text
+		if processIDs().Match(call.Input) && !strings.HasSuffix(path, "exit_code") {
+			text = func(l leaf) string { return numbers().ReplaceAllString(l.text(), "<pid>") }
+		}
+		explains := func(other map[string]leaf) bool { return alike.Explains(text(x), text(y), text(other[path])) }
+		same := x.name == y.name || alike.Texts(text(x), text(y))
+		if !before && y.older || same || c.excused(call, path, x, y) || slices.ContainsFunc(again, explains) {
 			continue
 		}
 		filesOnly = filesOnly && both[path].file
@@ -281,8 +286,8 @@ var ofJobs = []string{
 	"running", "state", "exit_code", "seconds", "output", "stdout", "stderr", "text", "next_offset", "ended", "runs",
 }
 
-// excused reports whether a field may differ for what its call was about.
-func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
+// callOf is the call that a record is about, if it is about one.
+func (c *comparison) callOf(r event.Record) event.ToolCallRequested {
 	id := ""
 	switch e := r.Event.(type) {
 	case event.ToolCallCompleted:
@@ -292,7 +297,11 @@ func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
 			id = res.CallID
 		}
 	}
-	call, ok := c.calls[id]
+	return c.calls[id]
+}
+
+// excused reports whether a field may differ because a command in the background ends when it ends.
+func (c *comparison) excused(call event.ToolCallRequested, path string, was, is leaf) bool {
 	if c.jobs && (was.file || is.file) {
 		excuses := func(noticed []leaf, change leaf) bool {
 			same := func(other leaf) bool { return other.text() == change.text() }
@@ -302,11 +311,7 @@ func (c *comparison) excused(r event.Record, path string, was, is leaf) bool {
 		return excuses(c.noticedIs[path], was) || excuses(c.noticedWas[path], is)
 	}
 	job := background(call) || tool.ClassOf(call.Tool) == tool.WatchesJobs
-	if job && slices.Contains(ofJobs, path[strings.LastIndexByte(path, '.')+1:]) {
-		return true // it ends when it ends
-	}
-	without := func(l leaf) string { return numbers().ReplaceAllString(l.name, "<pid>") }
-	return ok && processIDs().Match(call.Input) && without(was) == without(is)
+	return job && slices.Contains(ofJobs, path[strings.LastIndexByte(path, '.')+1:])
 }
 
 // background reports whether a call is of a command in the background.

@@ -103,6 +103,23 @@ func TestNumbersOfProcessesMayDiffer(t *testing.T) {
 	}
 }
 
+// TestNumbersOfProcessesMayDifferBesideOthers that vary between two reruns.
+func TestNumbersOfProcessesMayDifferBesideOthers(t *testing.T) {
+	out := func(text string) []event.Record {
+		return bashCall(`{"command":"echo $$ $KEY"}`, `{"stdout":"`+text+`"}`)
+	}
+	if d := first(out("8 key a end"), out("9 key b end"), Exceptions{}, out("9 key c end")); d != nil {
+		t.Errorf("%+v", d)
+	}
+	code := func(n string) []event.Record { return bashCall(`{"command":"echo $$"}`, `{"exit_code":`+n+`}`) }
+	if d := first(code("0"), code("1"), Exceptions{}); d == nil {
+		t.Error("another exit code is the same")
+	}
+	if d := first(out("8 key a end"), out("9 key b other"), Exceptions{}, out("9 key c other")); d == nil {
+		t.Error("another word is the same")
+	}
+}
+
 func TestHowFarAJobIsMayDiffer(t *testing.T) {
 	const in = `{"command":"sleep 1","background":true}`
 	if d := first(bashCall(in, `{"job":"job-1","running":true}`), bashCall(in, `{"job":"job-1","running":false,"exit_code":0}`), Exceptions{}); d != nil {

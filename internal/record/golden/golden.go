@@ -232,7 +232,7 @@ type Kept struct{ Dir string }
 func (k Kept) Content(_ context.Context, s event.FileState, limit int64) ([]byte, error) {
 	in := repofile.Below(k.Dir)
 	for _, name := range []string{path.Join(leftLater, s.Hash), path.Join(files, s.Path)} {
-		if !fs.ValidPath(name) || strings.ContainsRune(s.Hash, '/') {
+		if !filepath.IsLocal(name) || strings.ContainsRune(s.Hash, '/') {
 			continue
 		}
 		if data, err := in.Read(name, limit); err == nil && past.Sum(data) == s.Hash {

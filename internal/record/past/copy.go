@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -138,7 +139,7 @@ func (w *World) LayOut(ctx context.Context, dir string, kept Contents) (*Copy, e
 	states, names, missing := make(worktree.Files), make(map[string]string), []string(nil)
 	for _, s := range w.Start {
 		switch {
-		case !fs.ValidPath(s.Path):
+		case !filepath.IsLocal(s.Path):
 			missing = append(missing, s.Path)
 		case s.Path != dotGit:
 			states[Name(s.Path)], names[Name(s.Path)] = s, s.Path
