@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
 	"coder/internal/core/secret"
 	"coder/internal/host/repofile"
 	"coder/internal/record/session"
@@ -185,11 +187,28 @@ func clipped(text string) string {
 	return transcript.Session{Turns: []transcript.Turn{{Said: secret.Shapes().Text(text)}}}.Title()
 }
 
-// ExportForeign exports another agent's session as md or html.
+// ExportForeign exports another agent's session as md, html or json.
 func (a *App) ExportForeign(w io.Writer, f ForeignSession, format string) error {
 	head := session.Head{ID: f.ID, Created: f.Session.Began, Updated: f.Session.Updated, Meta: session.Meta{
 		Title: clipped(f.Session.Title()), Dir: f.Session.Dir, Turns: len(f.Session.Turns), Agent: f.Agent,
 	}}
+	if format == "json" {
+		talk := struct {
+			ID       string         `json:"session_id"`
+			Agent    string         `json:"agent"`
+			Dir      string         `json:"cwd"`
+			Created  time.Time      `json:"created_at"`
+			Title    string         `json:"title"`
+			Messages []chat.Message `json:"messages"`
+		}{f.ID, f.Agent, f.Session.Dir, f.Session.Began, head.Meta.Title, []chat.Message{}}
+		for r := range f.records(f.ID) {
+			if m, ok := r.Event.(event.MessageAdded); ok {
+				talk.Messages = append(talk.Messages, m.Message)
+			}
+		}
+		_, err := fmt.Fprintf(w, "%s\n", jsonx.Must(talk))
+		return err
+	}
 	t, err := export.FromRecords(head, f.records(f.ID))
 	switch {
 	case err != nil:
@@ -199,7 +218,7 @@ func (a *App) ExportForeign(w io.Writer, f ForeignSession, format string) error 
 	case format == "md":
 		return export.Markdown(w, t, a.Store().speech)
 	}
-	return inputf("a session of another agent is exported as md or html")
+	return inputf("a session of another agent is exported as md, html or json")
 }
 
 // takeIn imports another agent's session. Like a session from another machine, it allows nothing here.
