@@ -7,8 +7,11 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"time"
 
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
 	"coder/internal/record/session"
 	"coder/internal/report/export"
 	"coder/internal/report/transcript"
@@ -66,11 +69,28 @@ func (a *Archive) Foreigner(id string) (f transcript.File, found bool, err error
 	return f, false, nil
 }
 
-// ExportForeign exports another agent's session as md or html.
+// ExportForeign exports another agent's session as md, html or json.
 func (a *Archive) ExportForeign(w io.Writer, f transcript.File, format string) error {
 	head := session.Head{ID: f.ID, Created: f.Session.Began, Updated: f.Session.Updated, Meta: session.Meta{
 		Title: transcript.Clipped(f.Session.Title()), Dir: f.Session.Dir, Turns: len(f.Session.Turns), Agent: f.Agent,
 	}}
+	if format == "json" {
+		talk := struct {
+			ID       string         `json:"session_id"`
+			Agent    string         `json:"agent"`
+			Dir      string         `json:"cwd"`
+			Created  time.Time      `json:"created_at"`
+			Title    string         `json:"title"`
+			Messages []chat.Message `json:"messages"`
+		}{f.ID, f.Agent, f.Session.Dir, f.Session.Began, head.Meta.Title, []chat.Message{}}
+		for r := range f.Records(f.ID, NewID) {
+			if m, ok := r.Event.(event.MessageAdded); ok {
+				talk.Messages = append(talk.Messages, m.Message)
+			}
+		}
+		_, err := fmt.Fprintf(w, "%s\n", jsonx.Must(talk))
+		return err
+	}
 	t, err := export.FromRecords(head, f.Records(f.ID, NewID))
 	switch {
 	case err != nil:
@@ -80,7 +100,7 @@ func (a *Archive) ExportForeign(w io.Writer, f transcript.File, format string) e
 	case format == "md":
 		return export.Markdown(w, t, a.Store().speech)
 	}
-	return inputf("a session of another agent is exported as md or html")
+	return inputf("a session of another agent is exported as md, html or json")
 }
 
 // takeIn imports another agent's session. Like a session from another machine, it allows nothing here.

@@ -16,6 +16,7 @@ import (
 type Leftover struct {
 	Dir      string   `json:"dir"`
 	Home     bool     `json:"home"`
+	Plugins  bool     `json:"plugins,omitempty"` // plugins that came from an address
 	Sessions int      `json:"sessions"`
 	Files    int      `json:"files"`
 	Bytes    int64    `json:"bytes"`
@@ -34,7 +35,16 @@ var madeInHome = []string{
 
 // Leftovers finds coder's data in every known project and in the
 // user's folder, which comes last. It reads only names and sizes.
-func (s *Settings) Leftovers() (all []Leftover) {
+func (s *Settings) Leftovers(env Env) (all []Leftover) {
+	if l := (Leftover{Dir: env.fetchedPlugins(), Plugins: true}); l.Dir != "" {
+		entries, _ := os.ReadDir(l.Dir) // the folder may be missing
+		for _, e := range entries {
+			l.made = append(l.made, filepath.Join(l.Dir, e.Name()))
+		}
+		if l.count(); len(entries) > 0 {
+			all = append(all, l)
+		}
+	}
 	var dirs []string
 	for _, root := range s.Workspaces() {
 		dirs = append(dirs, filepath.Join(root, ".coder"))
@@ -85,6 +95,11 @@ func (l *Leftover) look(names []string) {
 		l.Sessions++
 		l.InUse = l.InUse || jsonl.InUse(store.Dir("log", id))
 	}
+	l.count()
+}
+
+// count adds up coder's own files.
+func (l *Leftover) count() {
 	for _, path := range l.made {
 		_ = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
@@ -107,8 +122,8 @@ func (l Leftover) Remove() error {
 	for _, path := range l.made {
 		err = errors.Join(err, os.RemoveAll(path))
 	}
-	if err == nil {
-		_ = os.Remove(l.Dir) // fails if something stays
+	if err == nil && os.Remove(l.Dir) == nil && l.Plugins { // fails if something stays
+		_ = os.Remove(filepath.Dir(l.Dir))
 	}
 	return err
 }

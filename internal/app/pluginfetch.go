@@ -25,11 +25,13 @@ import (
 
 // fetchedPlugins is the folder of plugins that came from an address. It is not ours alone: what
 // plugins run must see it.
-func (a *Extensions) fetchedPlugins() string {
-	if dir := a.Env.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+func (a *Extensions) fetchedPlugins() string { return a.Env.fetchedPlugins() }
+
+func (e Env) fetchedPlugins() string {
+	if dir := e.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coder", "plugins")
 	}
-	if home := a.Env.Getenv("HOME"); home != "" {
+	if home := e.Getenv("HOME"); home != "" {
 		return filepath.Join(home, ".local", "share", "coder", "plugins")
 	}
 	return ""
@@ -243,6 +245,9 @@ func (a *Extensions) fromMarket(ctx context.Context, name, market string) (dir s
 	default:
 		o.Source, o.Ref, o.Commit = m.Source, m.Ref, m.Commit
 		dir, err = inFolder(m.Dir, o.Sub)
+	}
+	if base := a.fetchedPlugins(); err == nil && base != "" {
+		dir, err = offers[i].Furnish(dir, filepath.Join(base, shortHash(dir)[:16]+"-"+name))
 	}
 	return dir, o, err
 }

@@ -32,7 +32,7 @@ var otherWords = map[string]string{
 	"lsp":      "app",
 	"patch":    "fleet/checkout fleet/fleetcli fleet/worker report/export report/fulltext ui/term/markdown",
 	"question": "agent/rerun cli ui/browser ui/events ui/term",
-	"read":     "agent/bang authored/rulefile core/event host/repofile policy/risk record/store/jsonl ui/acp ui/events ui/i18n",
+	"read":     "agent/bang authored/rulefile core/event host/repofile policy/risk record/store/jsonl ui/acp ui/i18n",
 	"skill":    "policy/risk",
 	"task":     "agent/orchestrator agent/supervisor agent/verify fleet/engine fleet/fleetcli fleet/queue report/transcript slash ui/browser",
 	"write":    "core/event ui/i18n",

@@ -15,7 +15,7 @@ func (inv *invocation) runUninstall(ctx context.Context) error {
 	if fl.yes && !fl.data {
 		return usagef("coder uninstall --yes does not ask, so name what to remove: coder uninstall --data --yes")
 	}
-	all := inv.settings.Leftovers()
+	all := inv.settings.Leftovers(inv.Env.Env)
 	if err := inv.showLeftovers(app.Installed(inv.Env.Env), all); err != nil || len(all) == 0 {
 		return err
 	}
@@ -50,7 +50,9 @@ func (inv *invocation) showLeftovers(by app.Installation, all []app.Leftover) er
 	lines = append(lines, words.T("data:"))
 	for _, l := range all {
 		about := words.T("keys, trust and indexes")
-		if !l.Home || l.Sessions > 0 {
+		if l.Plugins {
+			about = words.T("fetched plugins")
+		} else if !l.Home || l.Sessions > 0 {
 			about = words.T(display.Form(l.Sessions, "%d session", "%d sessions"), l.Sessions)
 		}
 		lines = append(lines, "  "+oneLine(l.Dir)+"  "+about+", "+words.T(display.Form(l.Files, "%d file", "%d files"), l.Files)+", "+sizeOf(l.Bytes))

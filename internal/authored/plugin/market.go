@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
+	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 )
 
@@ -24,6 +26,8 @@ type Offer struct {
 	Name, Description, Version string
 	From                       Origin // without a source it is in the marketplace itself
 	Unsupported                string // the kind of source, if it is none of ours
+	// Manifest is the marketplace's entry, which is the manifest of a plugin without one.
+	Manifest json.RawMessage
 }
 
 // ReadMarket reads the marketplace in a folder: its name, and what it lists.
@@ -38,10 +42,7 @@ func ReadMarket(dir string) (name string, offers []Offer, err error) {
 	var m struct {
 		Name     string
 		Metadata struct{ PluginRoot string }
-		Plugins  []struct {
-			Name, Description, Version string
-			Source                     json.RawMessage
-		}
+		Plugins  []json.RawMessage
 	}
 	if err := json.Unmarshal(trimBOM(text), &m); err != nil {
 		return "", nil, fmt.Errorf("%s is invalid: %w", marketFile, err)
@@ -49,9 +50,14 @@ func ReadMarket(dir string) (name string, offers []Offer, err error) {
 	if name = strings.ToLower(m.Name); !validName(name) {
 		return "", nil, fmt.Errorf("%q is not a valid name of a marketplace", m.Name)
 	}
-	for _, p := range m.Plugins {
-		o := Offer{Name: strings.ToLower(p.Name), Description: p.Description, Version: p.Version}
-		if !validName(o.Name) {
+	for _, entry := range m.Plugins {
+		var p struct {
+			Name, Description, Version string
+			Source                     json.RawMessage
+		}
+		err := json.Unmarshal(entry, &p)
+		o := Offer{Name: strings.ToLower(p.Name), Description: p.Description, Version: p.Version, Manifest: entry}
+		if err != nil || !validName(o.Name) {
 			continue
 		}
 		o.from(p.Source, m.Metadata.PluginRoot)
@@ -84,4 +90,39 @@ func (o *Offer) from(source json.RawMessage, root string) {
 			o.Unsupported = "an unknown source"
 		}
 	}
+}
+
+// Furnish writes the marketplace's entry into a copy of the plugin's folder, unless the plugin has a manifest.
+// It returns the folder to use.
+func (o Offer) Furnish(dir, to string) (string, error) {
+	if _, err := repofile.Below(dir).Stat(manifestFile); err == nil || o.Manifest == nil {
+		return dir, nil
+	}
+	if err := os.RemoveAll(to); err != nil {
+		return "", err
+	}
+	files := repofile.Below(dir)
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		text, err := files.Read(name, maxBytes)
+		if err != nil {
+			return err
+		}
+		return put(filepath.Join(to, name), text, info.Mode().Perm()|0o600)
+	})
+	return to, errors.Join(err, put(filepath.Join(to, manifestFile), o.Manifest, 0o600))
+}
+
+// put writes a file and the folders above it.
+func put(at string, text []byte, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(at, text, mode)
 }
