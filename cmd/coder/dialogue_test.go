@@ -42,7 +42,7 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())
-	late := time.AfterFunc(15*time.Minute, func() { _ = cmd.Process.Kill() })
+	late := time.AfterFunc(3*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	d := &talk{ts: ts, in: in, out: bufio.NewReader(out), known: []string{"$WORK", ts.Getenv("WORK")}}
 	for line := range strings.Lines(script) {

@@ -304,9 +304,9 @@ func (d *driven) refuse(why string) {
 
 // turn runs one message.
 func (d *driven) turn(ctx context.Context, m drive.Message) error {
+	d.busy.Store(true)
 	return d.tell(ctx, func() (string, error) {
-		d.busy.Store(true)
-		defer d.busy.Store(false)
+		defer d.busy.Store(false) // before the result is sent: a request may follow at once
 		d.asked = m.ID
 		did, err := d.do(ctx, m.Said)
 		return did.Text, err

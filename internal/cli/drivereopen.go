@@ -35,7 +35,7 @@ func (p *programSettings) add(allow, deny []rule.Spec) {
 // reopen closes the session and opens it with other options: coder reads settings, plugins, agents, hooks and
 // servers again. If the session does not open so, it opens as before.
 func (d *driven) reopen(ctx context.Context, change func(*app.Options)) error {
-	if running, waiting := d.State(); running || waiting > 0 || d.busy.Load() {
+	if _, waiting := d.State(); waiting > 0 || d.busy.Load() {
 		return errors.New("a turn is running; interrupt it, or wait for its result")
 	}
 	d.reopening.Store(true)
